@@ -1,0 +1,1 @@
+//! Translates: one file per request kind. No state, no rules.

@@ -1,0 +1,1 @@
+//! Commit and abort markers: write, recognise.

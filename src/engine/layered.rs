@@ -1,0 +1,1 @@
+//! A table with uncommitted rows on top.

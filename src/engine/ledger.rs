@@ -1,0 +1,1 @@
+//! Transactions, offsets, groups and catalog as one state.

@@ -1,0 +1,1 @@
+//! A transactional id as a value.

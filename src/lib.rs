@@ -1,0 +1,17 @@
+//! oncelog: a Kafka-protocol broker in one process whose heart is exactly-once transactions.
+//!
+//! The modules in reading order. Dependencies point one way: `net`, `http` → `api` → `runtime` → `store` → `engine`;
+//! `wire` knows Kafka's bytes; `clock`, `config` and `metrics` are leaves. ARCHITECTURE.md is the map.
+
+pub mod engine;
+pub mod store;
+pub mod wire;
+pub mod runtime;
+pub mod api;
+pub mod net;
+pub mod http;
+pub mod clock;
+pub mod config;
+pub mod metrics;
+pub mod telemetry;
+pub mod server;

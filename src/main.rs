@@ -1,0 +1,2 @@
+//! The oncelog binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Acts: one owner per state, one mailbox per owner.

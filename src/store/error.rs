@@ -1,0 +1,41 @@
+//! The disk's "no": refuse, or start over.
+
+use std::io;
+
+/// What went wrong below us. Never dropped, never turned into a client's mistake.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No room. Nothing changed; the same may succeed later. The caller refuses and tries again with back-off.
+    #[error("no space left: {0}")]
+    Full(String),
+    /// Nothing changed and this request cannot be served: a read that failed, a partition found damaged. Names the
+    /// file and the place.
+    #[error("damaged: {0}")]
+    Damaged(String),
+    /// It is not known what is on disk any more (a failed sync, an I/O error on write). The process starts over.
+    #[error("storage failed: {0}")]
+    Broken(String),
+}
+
+impl StoreError {
+    /// Sorts a failed *write* or metadata operation (storage rule 3.5.5): no space is `Full`, anything else `Broken`.
+    #[must_use]
+    pub fn from_write(what: &str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(format!("{what}: {error}")),
+            _ => Self::Broken(format!("{what}: {error}")),
+        }
+    }
+
+    /// A failed *sync* is always `Broken`, whatever the system calls it: the page cache lies from then on.
+    #[must_use]
+    pub fn from_sync(what: &str, error: &io::Error) -> Self {
+        Self::Broken(format!("{what}: {error}"))
+    }
+
+    /// A failed *read* concerns one file.
+    #[must_use]
+    pub fn from_read(what: &str, error: &io::Error) -> Self {
+        Self::Damaged(format!("{what}: {error}"))
+    }
+}

@@ -1,0 +1,1 @@
+//! Rules of the tree that no lint can hold.
