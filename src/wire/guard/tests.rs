@@ -64,8 +64,8 @@ fn every_version() -> impl Iterator<Item = (Api, i16)> {
 /// Writes a body from its shape, and remembers where its lengths and counts are.
 struct Writer {
     bytes: BytesMut,
+    api: Api,
     version: i16,
-    flexible: bool,
     /// Elements of every array.
     elements: usize,
     /// Whether what may be null is null.
@@ -80,8 +80,8 @@ impl Writer {
     fn write(api: Api, version: i16, elements: usize, nulls: bool) -> Self {
         let mut writer = Self {
             bytes: BytesMut::new(),
+            api,
             version,
-            flexible: api.is_flexible(version),
             elements,
             nulls,
             noise: 0,
@@ -91,6 +91,10 @@ impl Writer {
         };
         writer.shape(of(api));
         writer
+    }
+
+    fn flexible(&self) -> bool {
+        self.api.is_flexible(self.version)
     }
 
     fn body(&self) -> Bytes {
@@ -109,7 +113,7 @@ impl Writer {
         for field in shape.fields_in(self.version) {
             self.field(field);
         }
-        if self.flexible {
+        if self.flexible() {
             self.tag_counts.push(self.bytes.len());
             self.bytes.put_u8(0);
         }
@@ -156,7 +160,7 @@ impl Writer {
 
     fn length(&mut self, length: Option<usize>, short: bool) {
         let value = length.map_or(-1, |length| i32::try_from(length).unwrap());
-        if self.flexible {
+        if self.flexible() {
             self.bytes.put_u8(u8::try_from(value + 1).unwrap());
         } else if short {
             self.bytes.put_i16(i16::try_from(value).unwrap());
@@ -218,7 +222,7 @@ fn no_count_is_believed_beyond_the_frame() {
             );
         };
         for &at in &writer.counts {
-            if writer.flexible {
+            if writer.flexible() {
                 refused(at, 1, &VARINT_MAX_I32, Malformed::CountBeyondFrame);
                 refused(at, 1, &VARINT_MAX_U32, Malformed::CountBeyondFrame);
                 refused(at, 1, &VARINT_TOO_LONG, Malformed::VarintTooLong);
@@ -241,7 +245,7 @@ fn no_length_is_believed_beyond_the_frame() {
         let writer = Writer::write(api, version, 1, false);
         let body = writer.body();
         for &at in &writer.lengths {
-            let hostile: &[(usize, &[u8])] = if writer.flexible {
+            let hostile: &[(usize, &[u8])] = if writer.flexible() {
                 &[
                     (1, &VARINT_MAX_I32),
                     (1, &VARINT_MAX_U32),
