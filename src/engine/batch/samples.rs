@@ -1,5 +1,10 @@
 //! Batches for tests, built record by record.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may count freely: an overflow fails it"
+)]
+
 use std::io::Write;
 
 use super::{HEADER_BYTES, Header, checksum, put};

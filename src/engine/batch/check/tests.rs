@@ -1,3 +1,8 @@
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may count freely: an overflow fails it"
+)]
+
 use super::*;
 use crate::engine::batch::samples::{self, Entry};
 
@@ -62,57 +67,36 @@ const SHAPE: Wanted = Some((Refusal::InvalidRecord, false));
 const INVALID: Wanted = Some((Refusal::InvalidRecord, true));
 const CORRUPT: Wanted = Some((Refusal::CorruptMessage, false));
 
+/// How the bytes of a good batch are changed.
+type Change = fn(&mut Vec<u8>);
+
+#[rustfmt::skip]
+const SHAPES: &[(&str, Change, Wanted)] = &[
+    ("good", |_| {}, None),
+    ("T-321 empty", |bytes| bytes.clear(), SHAPE),
+    ("T-321 truncated", |bytes| bytes.truncate(70), SHAPE),
+    ("T-321 no length", |bytes| bytes.truncate(11), SHAPE),
+    ("T-322 two batches", |bytes| bytes.extend_from_slice(&good()), SHAPE),
+    ("T-323 magic 0", |bytes| bytes[16] = 0, SHAPE),
+    ("T-323 magic 1", |bytes| bytes[16] = 1, SHAPE),
+    ("T-323 magic 3", |bytes| bytes[16] = 3, CORRUPT),
+    ("T-323 magic -1", |bytes| bytes[16] = 0xff, CORRUPT),
+    ("T-323 length below the least", |bytes| bytes[8..12].copy_from_slice(&[0, 0, 0, 13]), CORRUPT),
+    ("T-323 negative length", |bytes| bytes[8] = 0x80, CORRUPT),
+    ("T-332 shorter than a header", |bytes| bytes[8..12].copy_from_slice(&[0, 0, 0, 48]), CORRUPT),
+    ("T-325 eleven more bytes", |bytes| bytes.extend([9; 11]), None),
+    ("T-325 incomplete tail", |bytes| bytes.extend_from_slice(&good()[..66]), None),
+    ("T-325 tail of no length", |bytes| bytes.extend([0; 12]), CORRUPT),
+    ("T-325 tail of no magic", |bytes| bytes.extend([1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 99, 9, 9, 9, 9, 9]), CORRUPT),
+    ("T-332 flipped", |bytes| bytes[70] ^= 1, CORRUPT),
+];
+
 #[test]
 fn shape() {
-    let two = [good(), good()].concat();
-    let lines: &[(&str, Option<Vec<u8>>, Wanted)] = &[
-        ("good", Some(good()), None),
-        ("T-321 null, X-97", None, SHAPE),
-        ("T-321 empty", Some(Vec::new()), SHAPE),
-        ("T-321 truncated", Some(raw(|bytes| bytes.truncate(70))), SHAPE),
-        ("T-321 no length", Some(vec![0; 11]), SHAPE),
-        ("T-322 two batches", Some(two), SHAPE),
-        ("T-323 magic 0", Some(raw(|bytes| bytes[16] = 0)), SHAPE),
-        ("T-323 magic 1", Some(raw(|bytes| bytes[16] = 1)), SHAPE),
-        ("T-323 magic 3", Some(raw(|bytes| bytes[16] = 3)), CORRUPT),
-        ("T-323 magic -1", Some(raw(|bytes| bytes[16] = 0xff)), CORRUPT),
-        (
-            "T-323 length below the least",
-            Some(raw(|bytes| bytes[8..12].copy_from_slice(&[0, 0, 0, 13]))),
-            CORRUPT,
-        ),
-        ("T-323 negative length", Some(raw(|bytes| bytes[8] = 0x80)), CORRUPT),
-        (
-            "T-332 shorter than a header",
-            Some(raw(|bytes| bytes[8..12].copy_from_slice(&[0, 0, 0, 48]))),
-            CORRUPT,
-        ),
-        (
-            "T-325 eleven more bytes",
-            Some(raw(|bytes| bytes.extend([9; 11]))),
-            None,
-        ),
-        (
-            "T-325 incomplete tail",
-            Some(raw(|bytes| bytes.extend_from_slice(&good()[..66]))),
-            None,
-        ),
-        (
-            "T-325 tail of no length",
-            Some(raw(|bytes| bytes.extend([0; 12]))),
-            CORRUPT,
-        ),
-        (
-            "T-325 tail of no magic",
-            Some(raw(|bytes| {
-                bytes.extend([1; 8].iter().chain(&[0, 0, 0, 99, 9, 9, 9, 9, 9]))
-            })),
-            CORRUPT,
-        ),
-    ];
-    for (name, records, wanted) in lines {
-        assert_eq!(verdict(records.as_deref(), &RULES), *wanted, "{name}");
+    for (name, change, wanted) in SHAPES {
+        assert_eq!(verdict(Some(&raw(change)), &RULES), *wanted, "{name}");
     }
+    assert_eq!(verdict(None, &RULES), SHAPE, "T-321 null, X-97");
     let cut = check(Some(&raw(|bytes| bytes.extend([9; 11]))), &RULES).unwrap();
     assert_eq!(cut.size(), Some(good().len()), "T-325");
     let zstd = with(&samples::pack(4, &samples::encode(&entries(3))), 4);
@@ -128,85 +112,42 @@ fn shape() {
     assert_eq!(verdict(Some(&zstd), &RULES), None, "T-324");
 }
 
+fn producer(header: &mut Header) {
+    (header.producer_id, header.producer_epoch, header.base_sequence) = (7, 0, 0);
+}
+
+/// How a good header is changed.
+type FieldChange = fn(&mut Header);
+
+const STAMPED: Wanted = Some((Refusal::InvalidTimestamp, true));
+
+#[rustfmt::skip]
+const FIELDS: &[(&str, FieldChange, Wanted)] = &[
+    ("T-330", |header| header.base_offset = 1, INVALID),
+    ("T-333 negative delta", |header| header.last_offset_delta = -1, INVALID),
+    ("T-333 count 0", |header| header.count = 0, INVALID),
+    ("T-333 count -1", |header| header.count = -1, INVALID),
+    ("T-333 count and delta", |header| header.last_offset_delta = 3, INVALID),
+    ("T-333 greatest delta", |header| header.last_offset_delta = i32::MAX, INVALID),
+    ("T-334", |header| header.attributes = 0x20, INVALID),
+    ("T-335", |header| (header.producer_id, header.producer_epoch) = (7, 0), INVALID),
+    ("T-346 good producer", producer, None),
+    ("T-346 transactional", |header| { producer(header); header.attributes = 0x10; }, None),
+    ("T-346 transactional without producer", |header| header.attributes = 0x10, INVALID),
+    ("T-346 no epoch", |header| { producer(header); header.producer_epoch = -1; }, INVALID),
+    ("T-346 producer -2", |header| header.producer_id = -2, INVALID),
+    ("T-346 sequence without producer", |header| header.base_sequence = 0, INVALID),
+    ("T-346 delete horizon", |header| header.attributes = 0x40, INVALID),
+    ("T-346 codec 5", |header| header.attributes = 5, SHAPE),
+    ("T-346 codec 7", |header| header.attributes = 7, SHAPE),
+    ("T-346 broken payload", |header| header.attributes = 4, INVALID),
+    ("T-340", |header| header.attributes = 8, STAMPED),
+];
+
 #[test]
 fn fields() {
-    let producer = |header: &mut Header| {
-        (header.producer_id, header.producer_epoch, header.base_sequence) = (7, 0, 0);
-    };
-    let lines: &[(&str, Vec<u8>, Wanted)] = &[
-        ("T-330", batch(|header| header.base_offset = 1), INVALID),
-        ("T-332", raw(|bytes| bytes[70] ^= 1), CORRUPT),
-        (
-            "T-333 negative delta",
-            batch(|header| header.last_offset_delta = -1),
-            INVALID,
-        ),
-        ("T-333 count 0", batch(|header| header.count = 0), INVALID),
-        (
-            "T-333 count -1",
-            batch(|header| (header.count, header.last_offset_delta) = (-1, 2)),
-            INVALID,
-        ),
-        (
-            "T-333 count and delta",
-            batch(|header| header.last_offset_delta = 3),
-            INVALID,
-        ),
-        (
-            "T-333 greatest delta",
-            batch(|header| header.last_offset_delta = i32::MAX),
-            INVALID,
-        ),
-        ("T-334", batch(|header| header.attributes = 0x20), INVALID),
-        (
-            "T-335",
-            batch(|header| (header.producer_id, header.producer_epoch) = (7, 0)),
-            INVALID,
-        ),
-        ("T-346 good producer", batch(producer), None),
-        (
-            "T-346 transactional",
-            batch(|header| {
-                producer(header);
-                header.attributes = 0x10;
-            }),
-            None,
-        ),
-        (
-            "T-346 transactional without producer",
-            batch(|header| header.attributes = 0x10),
-            INVALID,
-        ),
-        (
-            "T-346 no epoch",
-            batch(|header| {
-                producer(header);
-                header.producer_epoch = -1;
-            }),
-            INVALID,
-        ),
-        ("T-346 producer -2", batch(|header| header.producer_id = -2), INVALID),
-        (
-            "T-346 sequence without producer",
-            batch(|header| header.base_sequence = 0),
-            INVALID,
-        ),
-        (
-            "T-346 delete horizon",
-            batch(|header| header.attributes = 0x40),
-            INVALID,
-        ),
-        ("T-346 codec 5", with(&[], 5), SHAPE),
-        ("T-346 codec 7", with(&[], 7), SHAPE),
-        ("T-346 broken payload", with(&[1, 2, 3], 4), INVALID),
-        (
-            "T-340",
-            batch(|header| header.attributes = 8),
-            Some((Refusal::InvalidTimestamp, true)),
-        ),
-    ];
-    for (name, records, wanted) in lines {
-        assert_eq!(verdict(Some(records), &RULES), *wanted, "{name}");
+    for (name, change, wanted) in FIELDS {
+        assert_eq!(verdict(Some(&batch(change)), &RULES), *wanted, "{name}");
     }
     let stamped = Rules {
         times: Times::LogAppendTime,

@@ -45,83 +45,53 @@ fn golden() {
     assert_eq!(header.crc, checksum(&stamped));
 }
 
-/// T-403: what may stand in a control batch.
+const VALUE: &[u8] = &[0, 0, 0, 0, 0, 9];
+const COMMITS: Option<ReadMarker> = Some(ReadMarker {
+    outcome: Some(Outcome::Commit),
+    coordinator_epoch: 9,
+});
+
+type Line = (&'static str, &'static [u8], &'static [u8], i64, Option<ReadMarker>);
+
+/// T-403: key, value, timestamp delta, and what they say.
+#[rustfmt::skip]
+const CONTROL: &[Line] = &[
+    ("plain", &[0, 0, 0, 1], VALUE, 0, COMMITS),
+    ("cleaned: timestamp far from the horizon", &[0, 0, 0, 1], VALUE, -86_400_000, COMMITS),
+    ("higher versions, longer", &[0, 7, 0, 1, 5], &[0, 8, 0, 0, 0, 9, 1, 2], 0, COMMITS),
+    ("unknown type", &[0, 0, 0, 2], VALUE, 0, Some(ReadMarker { outcome: None, coordinator_epoch: 9 })),
+    ("short key", &[0, 0, 0], VALUE, 0, None),
+    ("negative key version", &[0xff, 0xff, 0, 1], VALUE, 0, None),
+    ("negative value version", &[0, 0, 0, 1], &[0xff, 0xff, 0, 0, 0, 9], 0, None),
+    ("short value", &[0, 0, 0, 1], &[0, 0, 0], 0, None),
+];
+
+fn control(records: &[samples::Entry]) -> Vec<u8> {
+    let header = samples::header(i32::try_from(records.len()).unwrap());
+    samples::seal(
+        &Header {
+            attributes: 0x30,
+            ..header
+        },
+        &samples::encode(records),
+    )
+}
+
 #[test]
 fn reading() {
-    let control = |key: &[u8], value: &[u8], delta_ms| {
-        let entry = samples::Entry {
-            delta_ms,
-            key: Some(key.to_vec()),
-            value: Some(value.to_vec()),
+    for (name, key, value, delta_ms, wanted) in CONTROL {
+        let (key, value) = (Some(key.to_vec()), Some(value.to_vec()));
+        let record = samples::Entry {
+            delta_ms: *delta_ms,
+            key,
+            value,
             headers: Vec::new(),
         };
-        samples::seal(
-            &Header {
-                attributes: 0x30,
-                ..samples::header(1)
-            },
-            &samples::encode(&[entry]),
-        )
-    };
-    let commit = |coordinator_epoch| {
-        Some(ReadMarker {
-            outcome: Some(Outcome::Commit),
-            coordinator_epoch,
-        })
-    };
-    let lines: &[(&str, Vec<u8>, Option<ReadMarker>)] = &[
-        ("plain", control(&[0, 0, 0, 1], &[0, 0, 0, 0, 0, 9], 0), commit(9)),
-        (
-            "cleaned: timestamp far from the horizon",
-            control(&[0, 0, 0, 1], &[0, 0, 0, 0, 0, 9], -86_400_000),
-            commit(9),
-        ),
-        (
-            "higher versions, longer",
-            control(&[0, 7, 0, 1, 5], &[0, 8, 0, 0, 0, 9, 1, 2], 0),
-            commit(9),
-        ),
-        (
-            "unknown type",
-            control(&[0, 0, 0, 2], &[0, 0, 0, 0, 0, 9], 0),
-            Some(ReadMarker {
-                outcome: None,
-                coordinator_epoch: 9,
-            }),
-        ),
-        ("short key", control(&[0, 0, 0], &[0, 0, 0, 0, 0, 9], 0), None),
-        (
-            "negative key version",
-            control(&[0xff, 0xff, 0, 1], &[0, 0, 0, 0, 0, 9], 0),
-            None,
-        ),
-        (
-            "negative value version",
-            control(&[0, 0, 0, 1], &[0xff, 0xff, 0, 0, 0, 9], 0),
-            None,
-        ),
-        ("short value", control(&[0, 0, 0, 1], &[0, 0, 0], 0), None),
-        (
-            "no record",
-            samples::seal(
-                &Header {
-                    attributes: 0x30,
-                    ..samples::header(0)
-                },
-                &[],
-            ),
-            None,
-        ),
-        (
-            "data batch",
-            samples::seal(&samples::header(1), &samples::encode(&[samples::Entry::default()])),
-            None,
-        ),
-        ("nothing", Vec::new(), None),
-    ];
-    for (name, bytes, wanted) in lines {
-        assert_eq!(read(bytes), *wanted, "{name}");
+        assert_eq!(read(&control(&[record])), *wanted, "{name}");
     }
+    assert_eq!(read(&control(&[])), None, "no record");
+    let data = samples::seal(&samples::header(1), &samples::encode(&[samples::Entry::default()]));
+    assert_eq!(read(&data), None, "a data batch");
     let whole = write(&marker(Outcome::Abort), 0, 0, 0, false);
     for end in 0..whole.len() {
         assert_eq!(read(&whole[..end]), None, "cut at {end}");
