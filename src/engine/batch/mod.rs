@@ -4,7 +4,13 @@
 //! the checksum, are patched when a place in the log is given.
 
 pub mod check;
+mod inflate;
 pub mod marker;
+pub mod records;
+#[cfg(test)]
+pub(crate) mod samples;
+
+pub use inflate::{Broken, unpacked_limit};
 
 use crate::engine::{Offset, Producer};
 
