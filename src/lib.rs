@@ -3,15 +3,15 @@
 //! The modules in reading order. Dependencies point one way: `net`, `http` → `api` → `runtime` → `store` → `engine`;
 //! `wire` knows Kafka's bytes; `clock`, `config` and `metrics` are leaves. ARCHITECTURE.md is the map.
 
-pub mod engine;
-pub mod store;
-pub mod wire;
-pub mod runtime;
 pub mod api;
-pub mod net;
-pub mod http;
 pub mod clock;
 pub mod config;
+pub mod engine;
+pub mod http;
 pub mod metrics;
-pub mod telemetry;
+pub mod net;
+pub mod runtime;
 pub mod server;
+pub mod store;
+pub mod telemetry;
+pub mod wire;

@@ -4,7 +4,10 @@ use std::fmt;
 
 /// The client asked for something it may not have. Its state, and ours, are as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "each variant is Kafka's own name of its error; the table in wire/codes.rs has the number")]
+#[allow(
+    missing_docs,
+    reason = "each variant is Kafka's own name of its error; the table in wire/codes.rs has the number"
+)]
 pub enum Refusal {
     OffsetOutOfRange,
     CorruptMessage,

@@ -74,7 +74,9 @@ impl Header {
     /// Bytes of the whole batch, or `None` when the length field cannot be one of a v2 batch.
     #[must_use]
     pub fn size(&self) -> Option<usize> {
-        let size = usize::try_from(self.batch_length).ok()?.checked_add(LENGTH_PREFIX_BYTES)?;
+        let size = usize::try_from(self.batch_length)
+            .ok()?
+            .checked_add(LENGTH_PREFIX_BYTES)?;
         (size >= HEADER_BYTES).then_some(size)
     }
 
@@ -123,13 +125,20 @@ impl Header {
     /// The producer, if the batch has one.
     #[must_use]
     pub fn producer(&self) -> Option<Producer> {
-        (self.producer_id >= 0).then_some(Producer { id: self.producer_id, epoch: self.producer_epoch })
+        (self.producer_id >= 0).then_some(Producer {
+            id: self.producer_id,
+            epoch: self.producer_epoch,
+        })
     }
 
     /// Sequence of the last record, wrapped at 2^31 (T-351); -1 where the batch has none.
     #[must_use]
     pub fn last_sequence(&self) -> i32 {
-        if self.base_sequence < 0 { -1 } else { add_sequence(self.base_sequence, self.last_offset_delta) }
+        if self.base_sequence < 0 {
+            -1
+        } else {
+            add_sequence(self.base_sequence, self.last_offset_delta)
+        }
     }
 }
 
@@ -149,7 +158,9 @@ pub fn patch(bytes: &mut [u8], base_offset: Offset, leader_epoch: i32) {
 /// Makes the batch's timestamps the broker's (T-345): sets attribute bit 3 and the largest timestamp, and the checksum
 /// anew. The records' own deltas stay; readers take the largest timestamp for all of them.
 pub fn stamp_log_append_time(bytes: &mut [u8], wall_ms: i64) {
-    let Some(attributes) = field(bytes, 21).map(i16::from_be_bytes) else { return };
+    let Some(attributes) = field(bytes, 21).map(i16::from_be_bytes) else {
+        return;
+    };
     put(bytes, 21, &(attributes | LOG_APPEND_TIME).to_be_bytes());
     put(bytes, 35, &wall_ms.to_be_bytes());
     let crc = checksum(bytes);
