@@ -128,149 +128,151 @@ fn the_names_others_rely_on() {
     }
 }
 
+/// Variables, file, arguments → what is said.
+const WRONG: &[(&[&str], &str, &[&str], &str)] = &[
+    (
+        &["ONCELOG_TOPICS__AUTO_CRAETE=true"],
+        "",
+        &[],
+        "the environment variable ONCELOG_TOPICS__AUTO_CRAETE is not a setting: did you mean \
+         ONCELOG_TOPICS__AUTO_CREATE?",
+    ),
+    (
+        &["ONCELOG_DURABILTY=strict"],
+        "",
+        &[],
+        "the environment variable ONCELOG_DURABILTY is not a setting: did you mean ONCELOG_DURABILITY?",
+    ),
+    (
+        &[],
+        "[topic]\ndefault_partitions = 3",
+        &[],
+        "\"topic.default_partitions\" in oncelog.toml is not a setting: did you mean topics.default_partitions?",
+    ),
+    (
+        &[],
+        "",
+        &["--set", "x=1"],
+        "\"x\" on the command line is not a setting: `oncelog config` lists every setting",
+    ),
+    (&[], "", &["--set", "x"], "--set x has no value: write --set x=VALUE"),
+    (
+        &[],
+        "",
+        &["serv"],
+        "\"serv\" is not a command: write serve, config or healthcheck",
+    ),
+    (
+        &[],
+        "topics = 3",
+        &[],
+        "\"topics\" in oncelog.toml is not a setting: `oncelog config` lists every setting",
+    ),
+    (
+        &[],
+        "[topics]\nauto_create = \"yes\"",
+        &[],
+        "topics.auto_create is \"yes\" (file oncelog.toml): write true or false",
+    ),
+    (
+        &["ONCELOG_TOPICS__DEFAULT_PARTITIONS=0"],
+        "",
+        &[],
+        "topics.default_partitions is 0 (env ONCELOG_TOPICS__DEFAULT_PARTITIONS): write a whole number of partitions \
+         from 1 to 10000",
+    ),
+    (
+        &["KAFKA_NUM_PARTITIONS=many"],
+        "",
+        &[],
+        "topics.default_partitions is \"many\" (env KAFKA_NUM_PARTITIONS): write a whole number of partitions from 1 \
+         to 10000",
+    ),
+    (
+        &["ONCELOG_DURABILITY=fsync"],
+        "",
+        &[],
+        "durability is \"fsync\" (env ONCELOG_DURABILITY): write strict or relaxed",
+    ),
+    (
+        &["ONCELOG_ADMIN__BIND=9644"],
+        "",
+        &[],
+        "admin.bind is \"9644\" (env ONCELOG_ADMIN__BIND): write an address with a port, such as 0.0.0.0:9092 or \
+         [::1]:9092",
+    ),
+    (
+        &["ONCELOG_LOG__LEVEL=inof"],
+        "",
+        &[],
+        "log.level is \"inof\" (env ONCELOG_LOG__LEVEL): write error, warn, info, debug or trace, or directives like \
+         info,oncelog::net=debug",
+    ),
+    (
+        &["ONCELOG_LISTENERS__EXTERNAL__ADVERTISED=0.0.0.0:9092"],
+        "",
+        &[],
+        "listeners.external.advertised is \"0.0.0.0:9092\" (env ONCELOG_LISTENERS__EXTERNAL__ADVERTISED), but no \
+         client can connect to 0.0.0.0: write a name clients can reach, such as broker.example.com:9092 or {hostname}",
+    ),
+    (
+        &["ONCELOG_LISTENERS__EXTERNAL__ADVERTISED={pod_name}.x"],
+        "",
+        &[],
+        "listeners.external.advertised is \"{pod_name}.x\" (env ONCELOG_LISTENERS__EXTERNAL__ADVERTISED), but \
+         {pod_name} needs the environment variable POD_NAME: write a name clients can reach, such as \
+         broker.example.com:9092 or {hostname}",
+    ),
+    (
+        &["ONCELOG_LISTENERS__INTERNAL__ADVERTISED=x"],
+        "",
+        &[],
+        "listeners.internal.advertised has no effect while the internal listener is off: write \
+         listeners.internal.bind as well, such as 0.0.0.0:29092",
+    ),
+    (
+        &["ONCELOG_ADMIN__BIND=0.0.0.0:9092"],
+        "",
+        &[],
+        "admin.bind is 0.0.0.0:9092, but listeners.external.bind is 127.0.0.1:9092: write another port",
+    ),
+    (
+        &["ONCELOG_GROUPS__MAX_SESSION_TIMEOUT_MS=10"],
+        "",
+        &[],
+        "groups.max_session_timeout_ms is 10 (env ONCELOG_GROUPS__MAX_SESSION_TIMEOUT_MS), less than \
+         groups.min_session_timeout_ms, 6000 (default): write 6000 or more, or lower the other",
+    ),
+    (
+        &["KAFKA_LOG_DIRS=/a,/b"],
+        "",
+        &[],
+        "KAFKA_LOG_DIRS is \"/a,/b\", a list: write one directory: partitions are not spread over several",
+    ),
+    (
+        &["KAFKA_LISTENERS=SASL_SSL://:9092"],
+        "",
+        &[],
+        "KAFKA_LISTENERS asks for SASL_SSL on SASL_SSL: only PLAINTEXT listeners can be set with KAFKA_ variables",
+    ),
+    (
+        &["KAFKA_LISTENERS=9092"],
+        "",
+        &[],
+        "KAFKA_LISTENERS holds \"9092\": write NAME://host:port",
+    ),
+    (
+        &["KAFKA_LISTENERS=A://:1,B://:2,C://:3"],
+        "",
+        &[],
+        "KAFKA_LISTENERS names A and B for clients: write two listeners at most, and name the one for containers in \
+         KAFKA_INTER_BROKER_LISTENER_NAME",
+    ),
+];
+
 #[test]
 fn what_is_wrong_is_said_in_one_sentence() {
-    let table: &[(&[&str], &str, &[&str], &str)] = &[
-        (
-            &["ONCELOG_TOPICS__AUTO_CRAETE=true"],
-            "",
-            &[],
-            "the environment variable ONCELOG_TOPICS__AUTO_CRAETE is not a setting: did you mean \
-             ONCELOG_TOPICS__AUTO_CREATE?",
-        ),
-        (
-            &["ONCELOG_DURABILTY=strict"],
-            "",
-            &[],
-            "the environment variable ONCELOG_DURABILTY is not a setting: did you mean ONCELOG_DURABILITY?",
-        ),
-        (
-            &[],
-            "[topic]\ndefault_partitions = 3",
-            &[],
-            "\"topic.default_partitions\" in oncelog.toml is not a setting: did you mean topics.default_partitions?",
-        ),
-        (
-            &[],
-            "",
-            &["--set", "x=1"],
-            "\"x\" on the command line is not a setting: `oncelog config` lists every setting",
-        ),
-        (&[], "", &["--set", "x"], "--set x has no value: write --set x=VALUE"),
-        (
-            &[],
-            "",
-            &["serv"],
-            "\"serv\" is not a command: write serve, config or healthcheck",
-        ),
-        (
-            &[],
-            "topics = 3",
-            &[],
-            "\"topics\" in oncelog.toml is not a setting: `oncelog config` lists every setting",
-        ),
-        (
-            &[],
-            "[topics]\nauto_create = \"yes\"",
-            &[],
-            "topics.auto_create is \"yes\" (file oncelog.toml): write true or false",
-        ),
-        (
-            &["ONCELOG_TOPICS__DEFAULT_PARTITIONS=0"],
-            "",
-            &[],
-            "topics.default_partitions is 0 (env ONCELOG_TOPICS__DEFAULT_PARTITIONS): write a whole number of partitions \
-             from 1 to 10000",
-        ),
-        (
-            &["KAFKA_NUM_PARTITIONS=many"],
-            "",
-            &[],
-            "topics.default_partitions is \"many\" (env KAFKA_NUM_PARTITIONS): write a whole number of partitions from 1 \
-             to 10000",
-        ),
-        (
-            &["ONCELOG_DURABILITY=fsync"],
-            "",
-            &[],
-            "durability is \"fsync\" (env ONCELOG_DURABILITY): write strict or relaxed",
-        ),
-        (
-            &["ONCELOG_ADMIN__BIND=9644"],
-            "",
-            &[],
-            "admin.bind is \"9644\" (env ONCELOG_ADMIN__BIND): write an address with a port, such as 0.0.0.0:9092 or \
-             [::1]:9092",
-        ),
-        (
-            &["ONCELOG_LOG__LEVEL=inof"],
-            "",
-            &[],
-            "log.level is \"inof\" (env ONCELOG_LOG__LEVEL): write error, warn, info, debug or trace, or directives like \
-             info,oncelog::net=debug",
-        ),
-        (
-            &["ONCELOG_LISTENERS__EXTERNAL__ADVERTISED=0.0.0.0:9092"],
-            "",
-            &[],
-            "listeners.external.advertised is \"0.0.0.0:9092\" (env ONCELOG_LISTENERS__EXTERNAL__ADVERTISED), but no \
-             client can connect to 0.0.0.0: write a name clients can reach, such as broker.example.com:9092 or {hostname}",
-        ),
-        (
-            &["ONCELOG_LISTENERS__EXTERNAL__ADVERTISED={pod_name}.x"],
-            "",
-            &[],
-            "listeners.external.advertised is \"{pod_name}.x\" (env ONCELOG_LISTENERS__EXTERNAL__ADVERTISED), but \
-             {pod_name} needs the environment variable POD_NAME: write a name clients can reach, such as \
-             broker.example.com:9092 or {hostname}",
-        ),
-        (
-            &["ONCELOG_LISTENERS__INTERNAL__ADVERTISED=x"],
-            "",
-            &[],
-            "listeners.internal.advertised has no effect while the internal listener is off: write \
-             listeners.internal.bind as well, such as 0.0.0.0:29092",
-        ),
-        (
-            &["ONCELOG_ADMIN__BIND=0.0.0.0:9092"],
-            "",
-            &[],
-            "admin.bind is 0.0.0.0:9092, but listeners.external.bind is 127.0.0.1:9092: write another port",
-        ),
-        (
-            &["ONCELOG_GROUPS__MAX_SESSION_TIMEOUT_MS=10"],
-            "",
-            &[],
-            "groups.max_session_timeout_ms is 10 (env ONCELOG_GROUPS__MAX_SESSION_TIMEOUT_MS), less than \
-             groups.min_session_timeout_ms, 6000 (default): write 6000 or more, or lower the other",
-        ),
-        (
-            &["KAFKA_LOG_DIRS=/a,/b"],
-            "",
-            &[],
-            "KAFKA_LOG_DIRS is \"/a,/b\", a list: write one directory: partitions are not spread over several",
-        ),
-        (
-            &["KAFKA_LISTENERS=SASL_SSL://:9092"],
-            "",
-            &[],
-            "KAFKA_LISTENERS asks for SASL_SSL on SASL_SSL: only PLAINTEXT listeners can be set with KAFKA_ variables",
-        ),
-        (
-            &["KAFKA_LISTENERS=9092"],
-            "",
-            &[],
-            "KAFKA_LISTENERS holds \"9092\": write NAME://host:port",
-        ),
-        (
-            &["KAFKA_LISTENERS=A://:1,B://:2,C://:3"],
-            "",
-            &[],
-            "KAFKA_LISTENERS names A and B for clients: write two listeners at most, and name the one for containers in \
-             KAFKA_INTER_BROKER_LISTENER_NAME",
-        ),
-    ];
-    for (vars, file, args, want) in table {
+    for (vars, file, args, want) in WRONG {
         let got = load(vars, file, args).map(|_| "accepted").unwrap_err().to_string();
         assert_eq!(&got, want);
     }
@@ -318,67 +320,68 @@ fn what_others_put_into_the_environment_is_not_ours() {
 }
 
 /// Variables → the start-up table.
+const WELCOME: &[(&[&str], &[&str])] = &[
+    (
+        &[],
+        &["who connects to 127.0.0.1:9092 (external) is told localhost:9092"],
+    ),
+    (
+        &[
+            "ONCELOG_LISTENERS__EXTERNAL__BIND=0.0.0.0:9092",
+            "ONCELOG_LISTENERS__INTERNAL__BIND=0.0.0.0:29092",
+        ],
+        &[
+            "who connects to 0.0.0.0:9092 (external) is told localhost:9092",
+            "who connects to 0.0.0.0:29092 (internal) is told box:29092",
+        ],
+    ),
+    (
+        &["ONCELOG_LISTENERS__EXTERNAL__BIND=10.1.2.3:9092"],
+        &["who connects to 10.1.2.3:9092 (external) is told 10.1.2.3:9092"],
+    ),
+    (
+        &["ONCELOG_LISTENERS__EXTERNAL__BIND=[::]:9092"],
+        &["who connects to [::]:9092 (external) is told localhost:9092"],
+    ),
+    (
+        &[
+            "ONCELOG_LISTENERS__EXTERNAL__ADVERTISED=b{ordinal}.{hostname}:31000",
+            "POD_NAME=oncelog-7",
+        ],
+        &["who connects to 127.0.0.1:9092 (external) is told b7.box:31000"],
+    ),
+    (
+        &["ONCELOG_LISTENERS__EXTERNAL__ADVERTISED=[{pod_ip}]", "POD_IP=fd00::1"],
+        &["who connects to 127.0.0.1:9092 (external) is told [fd00::1]:9092"],
+    ),
+    (
+        &["KAFKA_LISTENERS=PLAINTEXT://:9092,CONTROLLER://:9093"],
+        &["who connects to 0.0.0.0:9092 (external) is told localhost:9092"],
+    ),
+    (
+        &[
+            "KAFKA_LISTENERS=PLAINTEXT_HOST://:9092,PLAINTEXT://:19092,CONTROLLER://:29093",
+            "KAFKA_ADVERTISED_LISTENERS=PLAINTEXT_HOST://localhost:9092,PLAINTEXT://broker:19092",
+            "KAFKA_INTER_BROKER_LISTENER_NAME=PLAINTEXT",
+            "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT",
+        ],
+        &[
+            "who connects to 0.0.0.0:9092 (external) is told localhost:9092",
+            "who connects to 0.0.0.0:19092 (internal) is told broker:19092",
+        ],
+    ),
+    (
+        &["KAFKA_ADVERTISED_LISTENERS=INTERNAL://kafka:29092,EXTERNAL://localhost:9092"],
+        &[
+            "who connects to 0.0.0.0:9092 (external) is told localhost:9092",
+            "who connects to 0.0.0.0:29092 (internal) is told kafka:29092",
+        ],
+    ),
+];
+
 #[test]
 fn who_connects_where_is_told_what() {
-    let table: &[(&[&str], &[&str])] = &[
-        (
-            &[],
-            &["who connects to 127.0.0.1:9092 (external) is told localhost:9092"],
-        ),
-        (
-            &[
-                "ONCELOG_LISTENERS__EXTERNAL__BIND=0.0.0.0:9092",
-                "ONCELOG_LISTENERS__INTERNAL__BIND=0.0.0.0:29092",
-            ],
-            &[
-                "who connects to 0.0.0.0:9092 (external) is told localhost:9092",
-                "who connects to 0.0.0.0:29092 (internal) is told box:29092",
-            ],
-        ),
-        (
-            &["ONCELOG_LISTENERS__EXTERNAL__BIND=10.1.2.3:9092"],
-            &["who connects to 10.1.2.3:9092 (external) is told 10.1.2.3:9092"],
-        ),
-        (
-            &["ONCELOG_LISTENERS__EXTERNAL__BIND=[::]:9092"],
-            &["who connects to [::]:9092 (external) is told localhost:9092"],
-        ),
-        (
-            &[
-                "ONCELOG_LISTENERS__EXTERNAL__ADVERTISED=b{ordinal}.{hostname}:31000",
-                "POD_NAME=oncelog-7",
-            ],
-            &["who connects to 127.0.0.1:9092 (external) is told b7.box:31000"],
-        ),
-        (
-            &["ONCELOG_LISTENERS__EXTERNAL__ADVERTISED=[{pod_ip}]", "POD_IP=fd00::1"],
-            &["who connects to 127.0.0.1:9092 (external) is told [fd00::1]:9092"],
-        ),
-        (
-            &["KAFKA_LISTENERS=PLAINTEXT://:9092,CONTROLLER://:9093"],
-            &["who connects to 0.0.0.0:9092 (external) is told localhost:9092"],
-        ),
-        (
-            &[
-                "KAFKA_LISTENERS=PLAINTEXT_HOST://:9092,PLAINTEXT://:19092,CONTROLLER://:29093",
-                "KAFKA_ADVERTISED_LISTENERS=PLAINTEXT_HOST://localhost:9092,PLAINTEXT://broker:19092",
-                "KAFKA_INTER_BROKER_LISTENER_NAME=PLAINTEXT",
-                "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT",
-            ],
-            &[
-                "who connects to 0.0.0.0:9092 (external) is told localhost:9092",
-                "who connects to 0.0.0.0:19092 (internal) is told broker:19092",
-            ],
-        ),
-        (
-            &["KAFKA_ADVERTISED_LISTENERS=INTERNAL://kafka:29092,EXTERNAL://localhost:9092"],
-            &[
-                "who connects to 0.0.0.0:9092 (external) is told localhost:9092",
-                "who connects to 0.0.0.0:29092 (internal) is told kafka:29092",
-            ],
-        ),
-    ];
-    for (vars, want) in table {
+    for (vars, want) in WELCOME {
         let config = env(vars).unwrap_or_else(|error| panic!("{vars:?}: {error}")).config;
         let names = [ListenerName::External, ListenerName::Internal];
         let bound = names
