@@ -229,13 +229,19 @@ fn quoted(value: &Value) -> String {
         Value::String(_, text) => format!("{text:?}"),
         Value::Char(_, letter) => format!("{letter:?}"),
         Value::Bool(_, on) => on.to_string(),
-        Value::Num(_, number) => match (number.to_i128(), number.to_f64()) {
-            (Some(whole), _) => whole.to_string(),
-            (None, Some(broken)) => broken.to_string(),
-            (None, None) => "a number".to_owned(),
+        Value::Num(_, number) => match whole(value) {
+            Some(whole) => whole.to_string(),
+            None => number.to_f64().map_or_else(String::new, |broken| broken.to_string()),
         },
         Value::Empty(..) => String::new(),
         Value::Dict(..) => "a table".to_owned(),
         Value::Array(..) => "a list".to_owned(),
     }
+}
+
+/// A whole number, signed or not.
+fn whole(value: &Value) -> Option<i128> {
+    value
+        .to_i128()
+        .or_else(|| value.to_u128().and_then(|n| i128::try_from(n).ok()))
 }

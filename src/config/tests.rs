@@ -45,6 +45,15 @@ fn nothing_said_gives_the_builtin_defaults() {
     assert!(loaded.values.iter().all(|shown| shown.origin == Origin::Default));
     assert_eq!(loaded.config.data_dir, PathBuf::from("./data"));
     assert_eq!(loaded.config.admin.bind.to_string(), "127.0.0.1:9644");
+    let number = |shown: &Shown| {
+        matches!(
+            settings::find(shown.key).unwrap().accepts,
+            settings::Accepts::Number { .. }
+        )
+    };
+    for shown in loaded.values.iter().filter(|shown| number(shown)) {
+        assert!(shown.value.parse::<i64>().is_ok(), "{shown:?}");
+    }
 }
 
 #[test]
@@ -154,6 +163,12 @@ const WRONG: &[(&[&str], &str, &[&str], &str)] = &[
         "",
         &["--set", "x=1"],
         "\"x\" on the command line is not a setting: `oncelog config` lists every setting",
+    ),
+    (
+        &[],
+        "[topics]\nretention_ms = 1.5",
+        &[],
+        "topics.retention_ms is 1.5 (file oncelog.toml): write a whole number of milliseconds, -1 or more",
     ),
     (&[], "", &["--set", "x"], "--set x has no value: write --set x=VALUE"),
     (
