@@ -375,18 +375,21 @@ fn first_unstable() {
     assert_eq!(partition.log_start(), 11);
 }
 
-/// What markers do (T-408, T-505, T-506), and what tools are shown (T-830).
-#[test]
-fn shown() {
-    let mut partition = two_open();
-    let order = |producer, outcome| MarkOrder {
+fn order(producer: Producer, outcome: Outcome) -> MarkOrder {
+    MarkOrder {
         producer,
         outcome,
         coordinator_epoch: 7,
         sealed_end: 20,
         txn_no: Some(1),
         redo: false,
-    };
+    }
+}
+
+/// What markers do (T-408, T-505, T-506).
+#[test]
+fn markers() {
+    let mut partition = two_open();
     let step = partition.mark(&order(OTHER, Outcome::Abort), now(8));
     let aborted = Aborted {
         producer_id: Q,
@@ -403,27 +406,7 @@ fn shown() {
         }),
         "T-505, T-506"
     );
-    assert_eq!(partition.first_unstable(), Some(12));
-    let shown = |id, epoch, last_sequence, ms| {
-        let last_timestamp = now(ms).wall_ms;
-        ProducerState {
-            id,
-            epoch,
-            last_sequence,
-            last_timestamp,
-            coordinator_epoch: -1,
-            current_txn_start: None,
-        }
-    };
-    let wanted = ProducerState {
-        current_txn_start: Some(12),
-        ..shown(P, 3, 7, 7)
-    };
-    let other = ProducerState {
-        coordinator_epoch: 7,
-        ..shown(Q, 0, 1, 8)
-    };
-    assert_eq!(partition.describe(), [wanted, other], "T-830");
+    assert_eq!((partition.first_unstable(), partition.grant_row(Q)), (Some(12), None));
     let fence = Producer { epoch: 4, ..OWNER };
     let step = partition.mark(&order(fence, Outcome::Commit), now(9));
     assert_eq!(
@@ -448,6 +431,33 @@ fn shown() {
         (4, -1, 7),
         "T-408"
     );
+}
+
+/// What tools are shown (T-830).
+#[test]
+fn described() {
+    let mut partition = two_open();
+    partition.mark(&order(OTHER, Outcome::Abort), now(8));
+    let shown = |id, epoch, last_sequence, ms| {
+        let last_timestamp = now(ms).wall_ms;
+        ProducerState {
+            id,
+            epoch,
+            last_sequence,
+            last_timestamp,
+            coordinator_epoch: -1,
+            current_txn_start: None,
+        }
+    };
+    let owner = ProducerState {
+        current_txn_start: Some(12),
+        ..shown(P, 3, 7, 7)
+    };
+    let other = ProducerState {
+        coordinator_epoch: 7,
+        ..shown(Q, 0, 1, 8)
+    };
+    assert_eq!(partition.describe(), [owner, other]);
 }
 
 /// T-352 R: the time to answer on topics of LogAppendTime.
