@@ -36,14 +36,8 @@ impl Clock {
     /// A clock for tests: monotonic time 0, wall time `start_wall_ms`; it stands still until it is moved.
     #[must_use]
     pub fn manual(start_wall_ms: i64) -> Self {
-        let now = Mutex::new(Now {
-            mono_ms: 0,
-            wall_ms: start_wall_ms,
-        });
-        Self(Source::Manual(Arc::new(Manual {
-            now,
-            watchers: Mutex::new(Vec::new()),
-        })))
+        let now = Mutex::new(Now { mono_ms: 0, wall_ms: start_wall_ms });
+        Self(Source::Manual(Arc::new(Manual { now, watchers: Mutex::new(Vec::new()) })))
     }
 
     /// Reads both clocks. A machine whose wall clock lies before 1970 reads as 0 there.
@@ -53,10 +47,7 @@ impl Clock {
         match &self.0 {
             Source::System { start } => {
                 let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                Now {
-                    mono_ms: whole_ms(start.elapsed()),
-                    wall_ms: whole_ms(wall),
-                }
+                Now { mono_ms: whole_ms(start.elapsed()), wall_ms: whole_ms(wall) }
             }
             Source::Manual(manual) => *manual.now.lock(),
         }
@@ -95,10 +86,7 @@ impl Clock {
 
     /// Sets the wall time of a manual clock, also backwards; monotonic time stays. Does nothing on the system's clock.
     pub fn set_wall(&self, wall_ms: i64) {
-        self.moved(|now| Now {
-            mono_ms: now.mono_ms,
-            wall_ms,
-        });
+        self.moved(|now| Now { mono_ms: now.mono_ms, wall_ms });
     }
 
     fn moved(&self, next: impl FnOnce(Now) -> Now) {
@@ -121,9 +109,7 @@ impl Clock {
 
 impl fmt::Debug for Manual {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Manual")
-            .field("now", &*self.now.lock())
-            .finish_non_exhaustive()
+        f.debug_struct("Manual").field("now", &*self.now.lock()).finish_non_exhaustive()
     }
 }
 

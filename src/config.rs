@@ -266,10 +266,7 @@ impl Config {
         settings::Settings::default().with_listeners(Listeners {
             external: Listener {
                 bind: HostPort::new("127.0.0.1", 9092),
-                advertised: Advertised {
-                    host: "localhost".to_owned(),
-                    port: None,
-                },
+                advertised: Advertised { host: "localhost".to_owned(), port: None },
             },
             internal: None,
         })

@@ -58,18 +58,8 @@ fn load(flags: &Flags) -> Result<Loaded, ConfigError> {
 fn show(loaded: &Loaded) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for shown in &loaded.values {
-        let value = if shown.value.is_empty() {
-            "(not set)"
-        } else {
-            &shown.value
-        };
-        writeln!(
-            out,
-            "{:<38} {value:<24} {:<16} {}",
-            shown.key,
-            shown.origin.to_string(),
-            shown.meaning
-        )?;
+        let value = if shown.value.is_empty() { "(not set)" } else { &shown.value };
+        writeln!(out, "{:<38} {value:<24} {:<16} {}", shown.key, shown.origin.to_string(), shown.meaning)?;
     }
     loaded.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }

@@ -26,14 +26,11 @@ use topics::ByTopic;
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Seconds, for what a disk or a request takes.
-const BUCKETS: &[f64] = &[
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
-];
+const BUCKETS: &[f64] =
+    &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Seconds, for what a transaction takes.
-const LONG_BUCKETS: &[f64] = &[
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0,
-];
+const LONG_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0];
 
 /// The broker's metrics. One for the process, shared by reference.
 #[derive(Debug)]
@@ -93,9 +90,7 @@ impl Metrics {
         let table = Table(Registry::new());
         facts(&table, config)?;
         #[cfg(target_os = "linux")]
-        table
-            .0
-            .register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        table.0.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(Self {
             lag: ByTopic::new(&table)?,
             transactions: Transactions::new(&table)?,
@@ -142,11 +137,7 @@ impl Metrics {
     /// Sets how many transactional ids are in each state; a state that is not named has none.
     pub fn set_transactions(&self, counts: &[(TransactionState, i64)]) {
         for state in TransactionState::ALL {
-            let count = counts
-                .iter()
-                .filter(|(named, _)| named == state)
-                .map(|(_, count)| count)
-                .sum();
+            let count = counts.iter().filter(|(named, _)| named == state).map(|(_, count)| count).sum();
             self.transactions.states.set(*state, count);
         }
     }
@@ -155,9 +146,7 @@ impl Metrics {
     pub fn set_open(&self, open: &OpenTransactions) {
         let gauges = &self.transactions;
         gauges.open_since.set(open.oldest_start_ms.map_or(0.0, seconds));
-        gauges
-            .open_age
-            .set(open.oldest_start_ms.map_or(0.0, |_| seconds(open.oldest_age_ms)));
+        gauges.open_age.set(open.oldest_start_ms.map_or(0.0, |_| seconds(open.oldest_age_ms)));
         gauges.late.set(open.late_partitions);
         gauges.markers_pending.set(open.markers_pending);
         gauges.marker_oldest.set(seconds(open.oldest_marker_ms));
@@ -218,11 +207,7 @@ impl OpenTransactions {
     #[must_use]
     pub fn with_oldest(self, since: Now, now: Now) -> Self {
         let oldest_age_ms = now.mono_ms.saturating_sub(since.mono_ms);
-        Self {
-            oldest_start_ms: Some(since.wall_ms),
-            oldest_age_ms,
-            ..self
-        }
+        Self { oldest_start_ms: Some(since.wall_ms), oldest_age_ms, ..self }
     }
 }
 
@@ -233,20 +218,13 @@ impl Transactions {
         let late = "Partitions whose open transaction is older than any may be";
         let oldest = "How long the oldest marker that is owed has been waiting";
         let retries = "Markers that could not be written and were tried again";
-        let duration = (
-            "transaction_duration_seconds",
-            "Time from a transaction's first partition to its last marker",
-        );
+        let duration = ("transaction_duration_seconds", "Time from a transaction's first partition to its last marker");
         Ok(Self {
             open_since: table.gauge("transaction_oldest_open_start_timestamp_seconds", since)?,
             open_age: table.gauge("transaction_open_age_seconds_max", age)?,
             late: table.int_gauge("partitions_with_late_transactions", late)?,
             states: table.gauges("transactions", "Transactional ids by state", "state")?,
-            completed: table.pairs(
-                "transactions_completed_total",
-                "Transactions that ended",
-                ["outcome", "reason"],
-            )?,
+            completed: table.pairs("transactions_completed_total", "Transactions that ended", ["outcome", "reason"])?,
             duration: table.histograms(duration, "outcome", LONG_BUCKETS)?,
             markers_pending: table.int_gauge("transaction_markers_pending", "Markers decided and not yet written")?,
             marker_oldest: table.gauge("transaction_marker_oldest_pending_seconds", oldest)?,
@@ -271,11 +249,7 @@ impl Producers {
 fn facts(table: &Table, config: &Config) -> Result<(), Error> {
     let version = env!("CARGO_PKG_VERSION");
     let revision = option_env!("ONCELOG_REVISION").unwrap_or("unknown");
-    table.fact(
-        "build_info",
-        "What is running",
-        &[("version", version), ("revision", revision)],
-    )?;
+    table.fact("build_info", "What is running", &[("version", version), ("revision", revision)])?;
     let durability = match config.durability {
         Durability::Strict => "strict",
         Durability::Relaxed => "relaxed",

@@ -67,26 +67,14 @@ const LAYERS: &[Layer] = &[
         may_use: &["http", "api", "runtime", "wire", "engine", "config", "metrics", "clock"],
         may_not_hold: &["std::fs", "kafka_protocol", "rusqlite"],
     },
-    Layer {
-        part: "clock",
-        may_use: &["engine"],
-        may_not_hold: &["kafka_protocol", "rusqlite", "std::fs"],
-    },
-    Layer {
-        part: "config",
-        may_use: &["config"],
-        may_not_hold: &["kafka_protocol", "rusqlite", "tokio"],
-    },
+    Layer { part: "clock", may_use: &["engine"], may_not_hold: &["kafka_protocol", "rusqlite", "std::fs"] },
+    Layer { part: "config", may_use: &["config"], may_not_hold: &["kafka_protocol", "rusqlite", "tokio"] },
     Layer {
         part: "metrics",
         may_use: &["metrics", "config", "engine"],
         may_not_hold: &["kafka_protocol", "rusqlite", "std::fs", "tokio"],
     },
-    Layer {
-        part: "telemetry",
-        may_use: &["config"],
-        may_not_hold: &["kafka_protocol", "rusqlite", "std::fs"],
-    },
+    Layer { part: "telemetry", may_use: &["config"], may_not_hold: &["kafka_protocol", "rusqlite", "std::fs"] },
 ];
 
 /// A file is read in one sitting.
@@ -109,15 +97,7 @@ const WORDS: &[(&str, &str)] = &[
 ];
 
 /// Endings of names that say nothing.
-const EMPTY_NAMES: &[&str] = &[
-    "Manager",
-    concat!("Hel", "per"),
-    "Util",
-    "Utils",
-    "Info",
-    "Inner",
-    "Wrapper",
-];
+const EMPTY_NAMES: &[&str] = &["Manager", concat!("Hel", "per"), "Util", "Utils", "Info", "Inner", "Wrapper"];
 
 /// Kinds of request that share a file because they are one exchange.
 const SHARED_FILES: &[(&str, &str)] = &[("SaslHandshake", "sasl"), ("SaslAuthenticate", "sasl")];
@@ -141,12 +121,8 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn rust(dir: &str) -> Vec<(PathBuf, String)> {
-    let sources = files(Path::new(dir))
-        .into_iter()
-        .filter(|path| path.extension().is_some_and(|end| end == "rs"));
-    sources
-        .map(|path| (path.clone(), read_to_string(&path).unwrap()))
-        .collect()
+    let sources = files(Path::new(dir)).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    sources.map(|path| (path.clone(), read_to_string(&path).unwrap())).collect()
 }
 
 fn is_test(path: &Path) -> bool {
@@ -181,9 +157,7 @@ fn misuse(layer: &Layer, line: &str) -> Vec<String> {
     for used in line.split("crate::").skip(1) {
         let module = used.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
         if module.is_empty() {
-            wrong.push(format!(
-                "`{part}`: one `use crate::…` a module, so that what it uses can be seen"
-            ));
+            wrong.push(format!("`{part}`: one `use crate::…` a module, so that what it uses can be seen"));
         } else if !layer.may_use.contains(&module) && module.starts_with(char::is_lowercase) {
             wrong.push(format!("`{part}` may not use `{module}`"));
         }
@@ -199,11 +173,7 @@ fn layers_point_one_way() {
     for (path, text) in rust("src").iter().filter(|(path, _)| !is_test(path)) {
         for layer in LAYERS.iter().filter(|layer| in_part(path, layer.part)) {
             for (n, line) in code(text) {
-                wrong.extend(
-                    misuse(layer, line)
-                        .iter()
-                        .map(|what| format!("{}:{n}: {what}", path.display())),
-                );
+                wrong.extend(misuse(layer, line).iter().map(|what| format!("{}:{n}: {what}", path.display())));
             }
         }
     }
@@ -217,11 +187,7 @@ fn every_part_has_its_layer() {
         let unknown = !LAYERS.iter().any(|layer| in_part(path, layer.part));
         unknown && !free.iter().any(|part| in_part(path, part))
     });
-    none(
-        &parts
-            .map(|path| format!("{}: no line of LAYERS covers it", path.display()))
-            .collect::<Vec<_>>(),
-    );
+    none(&parts.map(|path| format!("{}: no line of LAYERS covers it", path.display())).collect::<Vec<_>>());
 }
 
 #[test]
@@ -268,17 +234,9 @@ fn every_file_is_named_by_a_mod() {
             let module = named.file_stem().unwrap().to_string_lossy().into_owned();
             let folder = named.parent().unwrap();
             let above = folder.with_extension("rs");
-            let mut parents = vec![
-                folder.join("mod.rs"),
-                folder.join("lib.rs"),
-                folder.join("main.rs"),
-                above,
-            ];
+            let mut parents = vec![folder.join("mod.rs"), folder.join("lib.rs"), folder.join("main.rs"), above];
             parents.retain(|parent| parent != path);
-            let says = |text: &String| {
-                text.lines()
-                    .any(|line| line.trim().ends_with(&format!("mod {module};")))
-            };
+            let says = |text: &String| text.lines().any(|line| line.trim().ends_with(&format!("mod {module};")));
             if !parents.iter().filter_map(|parent| sources.get(parent)).any(says) {
                 wrong.push(format!("{}: no `mod {module};` names it", path.display()));
             }
@@ -292,9 +250,7 @@ fn no_word_stands_that_may_not() {
     let mut wrong = Vec::new();
     let ends = ["rs", "md", "toml", "sh"];
     for path in files(Path::new(".")) {
-        let scanned = path
-            .extension()
-            .is_some_and(|end| ends.iter().any(|known| end == *known));
+        let scanned = path.extension().is_some_and(|end| ends.iter().any(|known| end == *known));
         if !scanned && !path.ends_with(".ci/run") {
             continue;
         }
@@ -303,11 +259,7 @@ fn no_word_stands_that_may_not() {
                 wrong.push(format!("{}:{}: `{word}`: {why}", path.display(), n + 1));
             }
             if names_an_issue(line) {
-                wrong.push(format!(
-                    "{}:{}: a number of a tracker: say what it says",
-                    path.display(),
-                    n + 1
-                ));
+                wrong.push(format!("{}:{}: a number of a tracker: say what it says", path.display(), n + 1));
             }
         }
     }
@@ -339,15 +291,9 @@ fn names_say_something() {
     let mut wrong = Vec::new();
     for (path, text) in rust("src") {
         for (n, line) in code(&text) {
-            let mut words = line
-                .split_whitespace()
-                .skip_while(|word| !["struct", "enum", "trait", "type"].contains(word));
-            let name = words
-                .nth(1)
-                .unwrap_or_default()
-                .split(|c: char| !c.is_alphanumeric())
-                .next()
-                .unwrap();
+            let mut words =
+                line.split_whitespace().skip_while(|word| !["struct", "enum", "trait", "type"].contains(word));
+            let name = words.nth(1).unwrap_or_default().split(|c: char| !c.is_alphanumeric()).next().unwrap();
             if let Some(end) = EMPTY_NAMES.iter().find(|end| name.ends_with(**end)) {
                 wrong.push(format!("{}:{n}: `{name}`: `{end}` says nothing", path.display()));
             }
@@ -360,13 +306,8 @@ fn names_say_something() {
 fn block<'a>(text: &'a str, opening: &str) -> Vec<&'a str> {
     let (_, rest) = text.split_once(opening).unwrap();
     let (inside, _) = rest.split_once("\n}").unwrap();
-    let lines = inside
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.starts_with(char::is_uppercase));
-    lines
-        .map(|line| line.split(|c: char| !c.is_alphanumeric()).next().unwrap())
-        .collect()
+    let lines = inside.lines().map(str::trim).filter(|line| line.starts_with(char::is_uppercase));
+    lines.map(|line| line.split(|c: char| !c.is_alphanumeric()).next().unwrap()).collect()
 }
 
 #[test]
@@ -375,19 +316,11 @@ fn every_refusal_has_a_code() {
     let Ok(codes) = read_to_string("src/wire/codes.rs") else {
         return;
     };
-    let has = |name: &str| {
-        codes
-            .lines()
-            .any(|line| line.trim().starts_with(&format!("Refusal::{name} => ")))
-    };
+    let has = |name: &str| codes.lines().any(|line| line.trim().starts_with(&format!("Refusal::{name} => ")));
     let names = block(&refusals, "pub enum Refusal {");
     assert!(names.len() > 50, "the list of refusals could not be read: {names:?}");
     let missing = names.into_iter().filter(|name| !has(name));
-    none(
-        &missing
-            .map(|name| format!("src/wire/codes.rs: no code for {name}"))
-            .collect::<Vec<_>>(),
-    );
+    none(&missing.map(|name| format!("src/wire/codes.rs: no code for {name}")).collect::<Vec<_>>());
 }
 
 /// `EndTxn` is answered in `end_txn.rs`. While `src/api/` answers nothing yet, there is nothing to miss.
@@ -402,25 +335,12 @@ fn every_api_has_its_file() {
         key.parse::<i16>().is_ok().then(|| name.to_owned())
     };
     let apis = table.lines().filter_map(row).collect::<Vec<_>>();
-    assert!(
-        apis.iter().any(|name| name == "EndTxn"),
-        "the version table could not be read: {apis:?}"
-    );
-    let there = rust("src/api")
-        .into_iter()
-        .map(|(path, _)| path.file_stem().unwrap().to_string_lossy().into_owned());
+    assert!(apis.iter().any(|name| name == "EndTxn"), "the version table could not be read: {apis:?}");
+    let there = rust("src/api").into_iter().map(|(path, _)| path.file_stem().unwrap().to_string_lossy().into_owned());
     let there = there.collect::<Vec<_>>();
-    let missing = apis
-        .iter()
-        .filter(|name| !there.contains(&file_of(name)))
-        .collect::<Vec<_>>();
+    let missing = apis.iter().filter(|name| !there.contains(&file_of(name))).collect::<Vec<_>>();
     if missing.len() < apis.len() {
-        none(
-            &missing
-                .iter()
-                .map(|name| format!("src/api/{}.rs is missing", file_of(name)))
-                .collect::<Vec<_>>(),
-        );
+        none(&missing.iter().map(|name| format!("src/api/{}.rs is missing", file_of(name))).collect::<Vec<_>>());
     }
 }
 

@@ -6,29 +6,11 @@ use super::*;
 fn a_manual_clock_moves_only_when_told() {
     let clock = Clock::manual(1_000);
     let same = clock.clone();
-    assert_eq!(
-        clock.now(),
-        Now {
-            mono_ms: 0,
-            wall_ms: 1_000
-        }
-    );
+    assert_eq!(clock.now(), Now { mono_ms: 0, wall_ms: 1_000 });
     clock.advance(250);
-    assert_eq!(
-        same.now(),
-        Now {
-            mono_ms: 250,
-            wall_ms: 1_250
-        }
-    );
+    assert_eq!(same.now(), Now { mono_ms: 250, wall_ms: 1_250 });
     same.set_wall(5);
-    assert_eq!(
-        clock.now(),
-        Now {
-            mono_ms: 250,
-            wall_ms: 5
-        }
-    );
+    assert_eq!(clock.now(), Now { mono_ms: 250, wall_ms: 5 });
     assert_eq!(clock.sleep_until(300), None);
 }
 

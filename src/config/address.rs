@@ -22,10 +22,7 @@ impl HostPort {
     /// Puts the two together.
     #[must_use]
     pub fn new(host: &str, port: u16) -> Self {
-        Self {
-            host: host.to_owned(),
-            port,
-        }
+        Self { host: host.to_owned(), port }
     }
 
     /// The address to dial from this machine: a wildcard becomes loopback.
@@ -42,11 +39,7 @@ impl HostPort {
 impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
-        if host.contains(':') {
-            write!(f, "[{host}]:{port}")
-        } else {
-            write!(f, "{host}:{port}")
-        }
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
     }
 }
 
@@ -109,10 +102,7 @@ impl Advertised {
             Ok(ip) if ip.is_unspecified() || ip.is_loopback() => fallback,
             Ok(_) | Err(_) => &bind.host,
         };
-        Self {
-            host: host.to_owned(),
-            port: None,
-        }
+        Self { host: host.to_owned(), port: None }
     }
 }
 
@@ -120,14 +110,8 @@ impl Advertised {
 fn split(text: &str) -> Result<(String, Option<u16>), String> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (host, after) = rest
-                .split_once(']')
-                .ok_or_else(|| format!("{text:?} has no closing bracket"))?;
-            let port = if after.is_empty() {
-                None
-            } else {
-                Some(after.strip_prefix(':').unwrap_or("?"))
-            };
+            let (host, after) = rest.split_once(']').ok_or_else(|| format!("{text:?} has no closing bracket"))?;
+            let port = if after.is_empty() { None } else { Some(after.strip_prefix(':').unwrap_or("?")) };
             (host, port)
         }
         None => match text.rsplit_once(':') {
@@ -140,9 +124,7 @@ fn split(text: &str) -> Result<(String, Option<u16>), String> {
     if host.is_empty() || !host.chars().all(fits) {
         return Err(format!("{text:?} names no host"));
     }
-    let port = port
-        .map(|port| port.parse::<u16>().map_err(|_| format!("{port:?} is no port")))
-        .transpose()?;
+    let port = port.map(|port| port.parse::<u16>().map_err(|_| format!("{port:?} is no port"))).transpose()?;
     Ok((host.to_owned(), port))
 }
 

@@ -25,17 +25,11 @@ pub(super) fn load(flags: &Flags, around: &Surroundings) -> Result<Loaded, Confi
         }
         figment = figment.merge(Serialized::default(&entry.key, entry.value.clone()));
     }
-    let settings = figment
-        .extract::<Settings>()
-        .map_err(|error| ConfigError(error.to_string()))?;
+    let settings = figment.extract::<Settings>().map_err(|error| ConfigError(error.to_string()))?;
     let listeners = doors(&settings, &winners, around)?;
     let config = settings.with_listeners(listeners);
     agree(&config, &winners)?;
-    Ok(Loaded {
-        values: shown(&figment, &winners),
-        config,
-        notes: said.notes,
-    })
+    Ok(Loaded { values: shown(&figment, &winners), config, notes: said.notes })
 }
 
 /// Whether one value can be.
@@ -43,28 +37,21 @@ fn check(setting: &Setting, entry: &Entry) -> Result<(), ConfigError> {
     let value = &entry.value;
     let good = match setting.accepts {
         Accepts::Switch => value.to_bool().is_some(),
-        Accepts::Number { min, max, .. } => value
-            .to_i128()
-            .is_some_and(|n| n >= i128::from(min) && n <= i128::from(max)),
+        Accepts::Number { min, max, .. } => {
+            value.to_i128().is_some_and(|n| n >= i128::from(min) && n <= i128::from(max))
+        }
         Accepts::Choice(words) => value.as_str().is_some_and(|word| words.contains(&word)),
         Accepts::Address => value.as_str().is_some_and(|text| text.parse::<HostPort>().is_ok()),
         Accepts::Advertised | Accepts::Directory => value.as_str().is_some_and(|text| !text.is_empty()),
         Accepts::Level => value.as_str().is_some_and(is_level),
     };
-    if good {
-        Ok(())
-    } else {
-        Err(refuse(entry, &wanted(setting.accepts)))
-    }
+    if good { Ok(()) } else { Err(refuse(entry, &wanted(setting.accepts))) }
 }
 
 /// A directive without `=` must be a level: the filter itself would take a misspelt one for the name of a module.
 fn is_level(text: &str) -> bool {
     let plain = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word);
-    let directive = |word: &str| {
-        word.split_once('=')
-            .map_or_else(|| plain(word), |(_, level)| plain(level))
-    };
+    let directive = |word: &str| word.split_once('=').map_or_else(|| plain(word), |(_, level)| plain(level));
     text.split(',').all(directive) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
 }
 
@@ -72,11 +59,7 @@ fn is_level(text: &str) -> bool {
 fn wanted(accepts: Accepts) -> String {
     match accepts {
         Accepts::Switch => "true or false".to_owned(),
-        Accepts::Number {
-            unit,
-            min,
-            max: i64::MAX,
-        } => format!("a whole number of {unit}, {min} or more"),
+        Accepts::Number { unit, min, max: i64::MAX } => format!("a whole number of {unit}, {min} or more"),
         Accepts::Number { unit, min, max } => format!("a whole number of {unit} from {min} to {max}"),
         Accepts::Choice(words) => words.join(" or "),
         Accepts::Address => "an address with a port, such as 0.0.0.0:9092 or [::1]:9092".to_owned(),
@@ -110,19 +93,13 @@ fn doors(
     let door = &settings.listeners.external;
     let key = "listeners.external.advertised";
     let advertised = told(key, door.advertised.as_ref(), &door.bind, "localhost")?;
-    let external = Listener {
-        bind: door.bind.clone(),
-        advertised,
-    };
+    let external = Listener { bind: door.bind.clone(), advertised };
     let door = &settings.listeners.internal;
     let key = "listeners.internal.advertised";
     let internal = match &door.bind {
         Some(bind) => {
             let advertised = told(key, door.advertised.as_ref(), bind, &around.hostname)?;
-            Some(Listener {
-                bind: bind.clone(),
-                advertised,
-            })
+            Some(Listener { bind: bind.clone(), advertised })
         }
         None if door.advertised.is_some() => {
             let why = "has no effect while the internal listener is off: write listeners.internal.bind as well";
@@ -135,9 +112,7 @@ fn doors(
 
 /// What the values must be to each other.
 fn agree(config: &Config, winners: &BTreeMap<String, Entry>) -> Result<(), ConfigError> {
-    let Config {
-        groups, net, topics, ..
-    } = config;
+    let Config { groups, net, topics, .. } = config;
     let pairs = [
         (
             "groups.max_session_timeout_ms",
@@ -151,12 +126,7 @@ fn agree(config: &Config, winners: &BTreeMap<String, Entry>) -> Result<(), Confi
             "net.max_request_bytes",
             wide(net.max_request_bytes),
         ),
-        (
-            "net.max_request_bytes",
-            wide(net.max_request_bytes),
-            "topics.max_message_bytes",
-            topics.max_message_bytes,
-        ),
+        ("net.max_request_bytes", wide(net.max_request_bytes), "topics.max_message_bytes", topics.max_message_bytes),
     ];
     for (upper, high, lower, low) in pairs {
         if high < low {
@@ -173,22 +143,13 @@ fn agree(config: &Config, winners: &BTreeMap<String, Entry>) -> Result<(), Confi
 
 /// No two doors may share an address, or the second could not open.
 fn apart(config: &Config) -> Result<(), ConfigError> {
-    let internal = config
-        .listeners
-        .internal
-        .as_ref()
-        .map(|door| ("listeners.internal.bind", &door.bind));
-    let first = [
-        ("listeners.external.bind", &config.listeners.external.bind),
-        ("admin.bind", &config.admin.bind),
-    ];
+    let internal = config.listeners.internal.as_ref().map(|door| ("listeners.internal.bind", &door.bind));
+    let first = [("listeners.external.bind", &config.listeners.external.bind), ("admin.bind", &config.admin.bind)];
     let all = first.into_iter().chain(internal).collect::<Vec<_>>();
     for (i, (key, bind)) in all.iter().enumerate() {
         for (other, taken) in all.iter().take(i) {
             if bind.port != 0 && bind.port == taken.port && (bind.host == taken.host || wild(bind) || wild(taken)) {
-                return Err(ConfigError(format!(
-                    "{key} is {bind}, but {other} is {taken}: write another port"
-                )));
+                return Err(ConfigError(format!("{key} is {bind}, but {other} is {taken}: write another port")));
             }
         }
     }
@@ -206,13 +167,8 @@ fn wide(size: usize) -> i64 {
 fn shown(figment: &Figment, winners: &BTreeMap<String, Entry>) -> Vec<Shown> {
     let line = |setting: &Setting| Shown {
         key: setting.key,
-        value: figment
-            .find_value(setting.key)
-            .map(|value| plain(&value))
-            .unwrap_or_default(),
-        origin: winners
-            .get(setting.key)
-            .map_or(Origin::Default, |entry| entry.origin.clone()),
+        value: figment.find_value(setting.key).map(|value| plain(&value)).unwrap_or_default(),
+        origin: winners.get(setting.key).map_or(Origin::Default, |entry| entry.origin.clone()),
         meaning: setting.meaning,
     };
     SETTINGS.iter().map(line).collect()
@@ -241,7 +197,5 @@ fn quoted(value: &Value) -> String {
 
 /// A whole number, signed or not.
 fn whole(value: &Value) -> Option<i128> {
-    value
-        .to_i128()
-        .or_else(|| value.to_u128().and_then(|n| i128::try_from(n).ok()))
+    value.to_i128().or_else(|| value.to_u128().and_then(|n| i128::try_from(n).ok()))
 }

@@ -90,15 +90,12 @@ fn named(word: &str) -> Result<Command, ConfigError> {
         "healthcheck" => Ok(Command::Healthcheck),
         "version" => Ok(Command::Version),
         "help" => Ok(Command::Help),
-        _ => Err(ConfigError(format!(
-            "{word:?} is not a command: write serve, config or healthcheck"
-        ))),
+        _ => Err(ConfigError(format!("{word:?} is not a command: write serve, config or healthcheck"))),
     }
 }
 
 fn text(word: OsString) -> Result<String, ConfigError> {
-    word.into_string()
-        .map_err(|word| ConfigError(format!("{word:?} on the command line is not valid text")))
+    word.into_string().map_err(|word| ConfigError(format!("{word:?} on the command line is not valid text")))
 }
 
 fn wrong(error: lexopt::Error) -> ConfigError {

@@ -9,10 +9,7 @@ use super::sources::{Entry, Origin, Said, entry};
 const SAME: &[(&str, &str)] = &[
     ("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "topics.auto_create"),
     ("KAFKA_CONNECTIONS_MAX_IDLE_MS", "net.idle_timeout_ms"),
-    (
-        "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS",
-        "groups.initial_rebalance_delay_ms",
-    ),
+    ("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "groups.initial_rebalance_delay_ms"),
     ("KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS", "groups.max_session_timeout_ms"),
     ("KAFKA_GROUP_MAX_SIZE", "groups.max_size"),
     ("KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "groups.min_session_timeout_ms"),
@@ -42,10 +39,7 @@ type Vars = BTreeMap<String, String>;
 /// Adds what the variables say; those without a meaning here are named in one note.
 pub(super) fn add(vars: &Vars, said: &mut Said) -> Result<(), ConfigError> {
     let mut ignored = Vec::new();
-    for (name, value) in vars
-        .iter()
-        .filter(|(name, value)| name.starts_with("KAFKA_") && !value.is_empty())
-    {
+    for (name, value) in vars.iter().filter(|(name, value)| name.starts_with("KAFKA_") && !value.is_empty()) {
         match SAME.iter().find(|(theirs, _)| theirs == name) {
             Some((_, "data_dir")) if value.contains(',') => {
                 let instead = "write one directory: partitions are not spread over several";
@@ -57,10 +51,7 @@ pub(super) fn add(vars: &Vars, said: &mut Said) -> Result<(), ConfigError> {
         }
     }
     if !ignored.is_empty() {
-        said.notes.push(format!(
-            "these variables have no meaning here and are ignored: {}",
-            ignored.join(", ")
-        ));
+        said.notes.push(format!("these variables have no meaning here and are ignored: {}", ignored.join(", ")));
     }
     said.entries.extend(doors(vars)?);
     Ok(())
@@ -94,11 +85,7 @@ fn doors(vars: &Vars) -> Result<Vec<Entry>, ConfigError> {
     let mut entries = Vec::new();
     let mut taken = BTreeMap::new();
     for door in doors {
-        let ours = if internal == Some(door.name) {
-            "internal"
-        } else {
-            "external"
-        };
+        let ours = if internal == Some(door.name) { "internal" } else { "external" };
         if let Some(other) = taken.insert(ours, door.name) {
             let variable = if from_told { ADVERTISED } else { LISTENERS };
             return Err(ConfigError(format!(
@@ -107,32 +94,19 @@ fn doors(vars: &Vars) -> Result<Vec<Entry>, ConfigError> {
                 door.name
             )));
         }
-        let (host, from) = if from_told {
-            ("0.0.0.0", ADVERTISED)
-        } else {
-            (door.host, LISTENERS)
-        };
+        let (host, from) = if from_told { ("0.0.0.0", ADVERTISED) } else { (door.host, LISTENERS) };
         let host = if host.is_empty() { "0.0.0.0" } else { host };
         let origin = Origin::Env(from.to_owned());
-        entries.push(entry(
-            &format!("listeners.{ours}.bind"),
-            &format!("{host}:{}", door.port),
-            origin,
-        )?);
+        entries.push(entry(&format!("listeners.{ours}.bind"), &format!("{host}:{}", door.port), origin)?);
         if let Some(told) = told.iter().find(|told| told.name == door.name) {
             let origin = Origin::Env(ADVERTISED.to_owned());
             let address = format!("{}:{}", told.host, told.port);
             entries.push(entry(&format!("listeners.{ours}.advertised"), &address, origin)?);
         }
     }
-    if let Some(lost) = told
-        .iter()
-        .find(|told| !doors.iter().any(|door| door.name == told.name))
-    {
+    if let Some(lost) = told.iter().find(|told| !doors.iter().any(|door| door.name == told.name)) {
         let name = lost.name;
-        return Err(ConfigError(format!(
-            "{ADVERTISED} names {name}, {LISTENERS} does not: write {name} in both"
-        )));
+        return Err(ConfigError(format!("{ADVERTISED} names {name}, {LISTENERS} does not: write {name} in both")));
     }
     Ok(entries)
 }
@@ -159,13 +133,9 @@ fn read<'a>(vars: &'a Vars, variable: &str) -> Result<Vec<Door<'a>>, ConfigError
     let controllers = controllers.split(',').map(str::trim).collect::<Vec<_>>();
     let mut doors = Vec::new();
     for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-        let parts = item
-            .split_once("://")
-            .and_then(|(name, rest)| Some((name, rest.rsplit_once(':')?)));
+        let parts = item.split_once("://").and_then(|(name, rest)| Some((name, rest.rsplit_once(':')?)));
         let Some((name, (host, port))) = parts else {
-            return Err(ConfigError(format!(
-                "{variable} holds {item:?}: write NAME://host:port"
-            )));
+            return Err(ConfigError(format!("{variable} holds {item:?}: write NAME://host:port")));
         };
         if !controllers.contains(&name) {
             plaintext(vars, variable, name)?;
@@ -178,16 +148,11 @@ fn read<'a>(vars: &'a Vars, variable: &str) -> Result<Vec<Door<'a>>, ConfigError
 /// Refuses a listener that was meant to be encrypted or to ask for a password, rather than open it bare.
 fn plaintext(vars: &Vars, variable: &str, name: &str) -> Result<(), ConfigError> {
     let map = vars.get(PROTOCOLS).map_or("", String::as_str);
-    let mapped = map
-        .split(',')
-        .filter_map(|pair| pair.trim().split_once(':'))
-        .find(|(mapped, _)| *mapped == name);
+    let mapped = map.split(',').filter_map(|pair| pair.trim().split_once(':')).find(|(mapped, _)| *mapped == name);
     let protocol = mapped.map_or(name, |(_, protocol)| protocol);
     if ["SSL", "SASL_SSL", "SASL_PLAINTEXT"].contains(&protocol) {
         let instead = "only PLAINTEXT listeners can be set with KAFKA_ variables";
-        return Err(ConfigError(format!(
-            "{variable} asks for {protocol} on {name}: {instead}"
-        )));
+        return Err(ConfigError(format!("{variable} asks for {protocol} on {name}: {instead}")));
     }
     Ok(())
 }

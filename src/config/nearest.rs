@@ -6,14 +6,8 @@ use super::settings::SETTINGS;
 pub(super) fn setting(wrong: &str) -> Option<&'static str> {
     let wrong = wrong.to_lowercase();
     let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
-    let moved = SETTINGS
-        .iter()
-        .filter(|setting| last(setting.key) == last(&wrong))
-        .map(|setting| setting.key);
-    let (distance, key) = SETTINGS
-        .iter()
-        .map(|setting| (edits(&wrong, setting.key), setting.key))
-        .min()?;
+    let moved = SETTINGS.iter().filter(|setting| last(setting.key) == last(&wrong)).map(|setting| setting.key);
+    let (distance, key) = SETTINGS.iter().map(|setting| (edits(&wrong, setting.key), setting.key)).min()?;
     if distance <= (wrong.len() / 4).max(2) {
         return Some(key);
     }
@@ -47,13 +41,7 @@ mod tests {
 
     #[test]
     fn distances() {
-        for (a, b, want) in [
-            ("", "", 0),
-            ("abc", "", 3),
-            ("", "ab", 2),
-            ("kitten", "sitting", 3),
-            ("ab", "ba", 2),
-        ] {
+        for (a, b, want) in [("", "", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3), ("ab", "ba", 2)] {
             assert_eq!(edits(a, b), want, "{a} {b}");
         }
     }

@@ -35,19 +35,11 @@ const fn row(key: &'static str, accepts: Accepts, meaning: &'static str) -> Sett
 }
 
 const fn ms(min: i64, max: i64) -> Accepts {
-    Accepts::Number {
-        unit: "milliseconds",
-        min,
-        max,
-    }
+    Accepts::Number { unit: "milliseconds", min, max }
 }
 
 const fn bytes(min: i64, max: i64) -> Accepts {
-    Accepts::Number {
-        unit: "bytes",
-        min,
-        max,
-    }
+    Accepts::Number { unit: "bytes", min, max }
 }
 
 const fn count(unit: &'static str, min: i64, max: i64) -> Accepts {
@@ -66,117 +58,33 @@ use Accepts::{Address, Advertised, Choice, Directory, Level, Switch};
 pub(super) const SETTINGS: &[Setting] = &[
     row("data_dir", Directory, "where everything is kept"),
     row("listeners.external.bind", Address, "where clients from outside connect"),
-    row(
-        "listeners.external.advertised",
-        Advertised,
-        "where they are told to connect; localhost unless set",
-    ),
-    row(
-        "listeners.internal.bind",
-        Address,
-        "where clients of the same container network connect; off unless set",
-    ),
-    row(
-        "listeners.internal.advertised",
-        Advertised,
-        "where they are told to connect; this host's name unless set",
-    ),
+    row("listeners.external.advertised", Advertised, "where they are told to connect; localhost unless set"),
+    row("listeners.internal.bind", Address, "where clients of the same container network connect; off unless set"),
+    row("listeners.internal.advertised", Advertised, "where they are told to connect; this host's name unless set"),
     row("admin.bind", Address, "HTTP for metrics, health and the console"),
-    row(
-        "durability",
-        Choice(&["strict", "relaxed"]),
-        "strict: acknowledged survives a power cut; relaxed: page cache",
-    ),
-    row(
-        "marker_sync",
-        Choice(&["answer", "redo"]),
-        "answer: EndTxn waits until its markers are on disk",
-    ),
-    row(
-        "on_sync_failure",
-        Choice(&["restart", "exit"]),
-        "what the process does when the disk fails to sync",
-    ),
+    row("durability", Choice(&["strict", "relaxed"]), "strict: acknowledged survives a power cut; relaxed: page cache"),
+    row("marker_sync", Choice(&["answer", "redo"]), "answer: EndTxn waits until its markers are on disk"),
+    row("on_sync_failure", Choice(&["restart", "exit"]), "what the process does when the disk fails to sync"),
     row("topics.auto_create", Switch, "make a topic when a client asks for it"),
-    row(
-        "topics.default_partitions",
-        count("partitions", 1, 10_000),
-        "partitions of a topic made without a count",
-    ),
-    row(
-        "topics.segment_bytes",
-        bytes(MIB, INT),
-        "size at which a segment file is closed",
-    ),
+    row("topics.default_partitions", count("partitions", 1, 10_000), "partitions of a topic made without a count"),
+    row("topics.segment_bytes", bytes(MIB, INT), "size at which a segment file is closed"),
     row("topics.max_message_bytes", bytes(1_024, INT), "largest batch accepted"),
-    row(
-        "topics.retention_ms",
-        ms(-1, i64::MAX),
-        "age at which records may be deleted; -1 never",
-    ),
-    row(
-        "topics.retention_bytes",
-        bytes(-1, i64::MAX),
-        "size of a partition above which records go; -1 no limit",
-    ),
-    row(
-        "transactions.max_timeout_ms",
-        ms(1, INT),
-        "longest transaction.timeout.ms a producer may ask for",
-    ),
-    row(
-        "transactions.id_expiration_ms",
-        ms(1, YEARS),
-        "unused time after which a transactional.id is forgotten",
-    ),
-    row(
-        "groups.min_session_timeout_ms",
-        ms(1, INT),
-        "shortest session timeout a member may ask for",
-    ),
-    row(
-        "groups.max_session_timeout_ms",
-        ms(1, INT),
-        "longest session timeout a member may ask for",
-    ),
-    row(
-        "groups.initial_rebalance_delay_ms",
-        ms(0, INT),
-        "how long a new group waits for more members",
-    ),
+    row("topics.retention_ms", ms(-1, i64::MAX), "age at which records may be deleted; -1 never"),
+    row("topics.retention_bytes", bytes(-1, i64::MAX), "size of a partition above which records go; -1 no limit"),
+    row("transactions.max_timeout_ms", ms(1, INT), "longest transaction.timeout.ms a producer may ask for"),
+    row("transactions.id_expiration_ms", ms(1, YEARS), "unused time after which a transactional.id is forgotten"),
+    row("groups.min_session_timeout_ms", ms(1, INT), "shortest session timeout a member may ask for"),
+    row("groups.max_session_timeout_ms", ms(1, INT), "longest session timeout a member may ask for"),
+    row("groups.initial_rebalance_delay_ms", ms(0, INT), "how long a new group waits for more members"),
     row("groups.max_size", count("members", 1, INT), "most members of one group"),
-    row(
-        "producers.id_expiration_ms",
-        ms(1, YEARS),
-        "idle time after which a producer's sequences are forgotten",
-    ),
-    row(
-        "net.max_connections",
-        count("connections", 1, 1_000_000),
-        "most connections at one time",
-    ),
+    row("producers.id_expiration_ms", ms(1, YEARS), "idle time after which a producer's sequences are forgotten"),
+    row("net.max_connections", count("connections", 1, 1_000_000), "most connections at one time"),
     row("net.max_request_bytes", bytes(16_384, INT), "largest request"),
-    row(
-        "net.request_memory_bytes",
-        bytes(MIB, 1 << 42),
-        "requests held in memory at one time, all together",
-    ),
-    row(
-        "net.idle_timeout_ms",
-        ms(1_000, INT),
-        "time without traffic after which a connection is closed",
-    ),
+    row("net.request_memory_bytes", bytes(MIB, 1 << 42), "requests held in memory at one time, all together"),
+    row("net.idle_timeout_ms", ms(1_000, INT), "time without traffic after which a connection is closed"),
     row("log.format", Choice(&["text", "json"]), "shape of a log line"),
-    row(
-        "log.level",
-        Level,
-        "what is logged, such as info or info,oncelog::net=debug",
-    ),
-    row(
-        "sync.method",
-        Choice(&["auto", "files", "filesystem"]),
-        "system call that makes partition logs durable",
-    ),
+    row("log.level", Level, "what is logged, such as info or info,oncelog::net=debug"),
+    row("sync.method", Choice(&["auto", "files", "filesystem"]), "system call that makes partition logs durable"),
 ];
 
 /// The setting of that name.
@@ -255,18 +163,10 @@ impl Default for Settings {
         Self {
             data_dir: PathBuf::from("./data"),
             listeners: Doors {
-                external: OpenDoor {
-                    bind: HostPort::new("127.0.0.1", 9092),
-                    advertised: None,
-                },
-                internal: Door {
-                    bind: None,
-                    advertised: None,
-                },
+                external: OpenDoor { bind: HostPort::new("127.0.0.1", 9092), advertised: None },
+                internal: Door { bind: None, advertised: None },
             },
-            admin: Admin {
-                bind: HostPort::new("127.0.0.1", 9644),
-            },
+            admin: Admin { bind: HostPort::new("127.0.0.1", 9644) },
             durability: Durability::Strict,
             marker_sync: MarkerSync::Answer,
             on_sync_failure: OnSyncFailure::Restart,
@@ -278,32 +178,22 @@ impl Default for Settings {
                 retention_ms: 604_800_000,
                 retention_bytes: -1,
             },
-            transactions: Transactions {
-                max_timeout_ms: 900_000,
-                id_expiration_ms: 604_800_000,
-            },
+            transactions: Transactions { max_timeout_ms: 900_000, id_expiration_ms: 604_800_000 },
             groups: Groups {
                 min_session_timeout_ms: 6_000,
                 max_session_timeout_ms: 1_800_000,
                 initial_rebalance_delay_ms: 0,
                 max_size: 10_000,
             },
-            producers: Producers {
-                id_expiration_ms: 86_400_000,
-            },
+            producers: Producers { id_expiration_ms: 86_400_000 },
             net: Net {
                 max_connections: 10_000,
                 max_request_bytes: 104_857_600,
                 request_memory_bytes: 268_435_456,
                 idle_timeout_ms: 600_000,
             },
-            log: Log {
-                format: LogFormat::Text,
-                level: "info".to_owned(),
-            },
-            sync: Sync {
-                method: SyncMethod::Auto,
-            },
+            log: Log { format: LogFormat::Text, level: "info".to_owned() },
+            sync: Sync { method: SyncMethod::Auto },
         }
     }
 }

@@ -31,11 +31,7 @@ impl Surroundings {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self {
-            vars,
-            hostname,
-            dir: PathBuf::from("."),
-        }
+        Self { vars, hostname, dir: PathBuf::from(".") }
     }
 }
 
@@ -98,10 +94,7 @@ fn file(flags: &Flags, dir: &Path) -> Result<Option<(PathBuf, String)>, ConfigEr
     match std::fs::read_to_string(dir.join(&path)) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && flags.config.is_none() => Ok(None),
-        Err(error) => Err(ConfigError(format!(
-            "cannot read the configuration file {}: {error}",
-            path.display()
-        ))),
+        Err(error) => Err(ConfigError(format!("cannot read the configuration file {}: {error}", path.display()))),
     }
 }
 
@@ -116,26 +109,13 @@ fn from_toml(path: &Path, text: &str) -> Result<Vec<Entry>, ConfigError> {
         flatten("", dict, &mut leaves);
     }
     let origin = Origin::File(path.to_owned());
-    leaves
-        .into_iter()
-        .map(|(key, value)| {
-            known(Entry {
-                key,
-                value,
-                origin: origin.clone(),
-            })
-        })
-        .collect()
+    leaves.into_iter().map(|(key, value)| known(Entry { key, value, origin: origin.clone() })).collect()
 }
 
 /// The leaves of nested tables, their names joined by dots.
 fn flatten(prefix: &str, dict: Dict, leaves: &mut Vec<(String, Value)>) {
     for (name, value) in dict {
-        let key = if prefix.is_empty() {
-            name
-        } else {
-            format!("{prefix}.{name}")
-        };
+        let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
         match value {
             Value::Dict(_, inner) => flatten(&key, inner, leaves),
             Value::String(..)
@@ -159,9 +139,7 @@ fn from_env(vars: &BTreeMap<String, String>, said: &mut Said) -> Result<(), Conf
         }
         if of_kubernetes(rest) {
             if rest.contains("__") {
-                said.notes.push(format!(
-                    "{name} looks like what Kubernetes sets for a Service and is ignored"
-                ));
+                said.notes.push(format!("{name} looks like what Kubernetes sets for a Service and is ignored"));
             }
             continue;
         }
@@ -180,22 +158,12 @@ pub(super) fn of_kubernetes(rest: &str) -> bool {
 /// An entry of a source that knows nothing but text.
 pub(super) fn entry(key: &str, text: &str, origin: Origin) -> Result<Entry, ConfigError> {
     let value = match find(key).map(|setting| setting.accepts) {
-        Some(Accepts::Number { .. }) => text
-            .trim()
-            .parse::<i64>()
-            .map_or_else(|_| Value::from(text), Value::from),
-        Some(Accepts::Switch) => text
-            .trim()
-            .parse::<bool>()
-            .map_or_else(|_| Value::from(text), Value::from),
+        Some(Accepts::Number { .. }) => text.trim().parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
+        Some(Accepts::Switch) => text.trim().parse::<bool>().map_or_else(|_| Value::from(text), Value::from),
         Some(Accepts::Choice(_) | Accepts::Address | Accepts::Advertised | Accepts::Directory | Accepts::Level)
         | None => Value::from(text),
     };
-    known(Entry {
-        key: key.to_owned(),
-        value,
-        origin,
-    })
+    known(Entry { key: key.to_owned(), value, origin })
 }
 
 /// Passes an entry on if its setting exists; else names the nearest that does.

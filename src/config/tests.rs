@@ -13,17 +13,9 @@ fn load(vars: &[&str], file: &str, args: &[&str]) -> Result<Loaded, ConfigError>
         #[expect(clippy::disallowed_methods, reason = "the file a user would have written")]
         std::fs::write(dir.path().join("oncelog.toml"), file).unwrap();
     }
-    let pair = |text: &&str| {
-        text.split_once('=')
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .unwrap()
-    };
+    let pair = |text: &&str| text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())).unwrap();
     let vars = vars.iter().map(pair).collect::<BTreeMap<_, _>>();
-    let around = Surroundings {
-        vars,
-        hostname: "box".to_owned(),
-        dir: dir.path().to_owned(),
-    };
+    let around = Surroundings { vars, hostname: "box".to_owned(), dir: dir.path().to_owned() };
     let (_, flags) = flags::parse(args.iter().map(OsString::from))?;
     Config::load(&flags, &around)
 }
@@ -45,12 +37,7 @@ fn nothing_said_gives_the_builtin_defaults() {
     assert!(loaded.values.iter().all(|shown| shown.origin == Origin::Default));
     assert_eq!(loaded.config.data_dir, PathBuf::from("./data"));
     assert_eq!(loaded.config.admin.bind.to_string(), "127.0.0.1:9644");
-    let number = |shown: &Shown| {
-        matches!(
-            settings::find(shown.key).unwrap().accepts,
-            settings::Accepts::Number { .. }
-        )
-    };
+    let number = |shown: &Shown| matches!(settings::find(shown.key).unwrap().accepts, settings::Accepts::Number { .. });
     for shown in loaded.values.iter().filter(|shown| number(shown)) {
         assert!(shown.value.parse::<i64>().is_ok(), "{shown:?}");
     }
@@ -61,18 +48,13 @@ fn the_reference_lists_exactly_what_exists() {
     let defaults = figment::value::Value::serialize(settings::Settings::default()).unwrap();
     fn leaves(prefix: &str, value: &figment::value::Value, into: &mut Vec<String>) {
         match value.as_dict() {
-            Some(dict) => dict
-                .iter()
-                .for_each(|(name, value)| leaves(&format!("{prefix}.{name}"), value, into)),
+            Some(dict) => dict.iter().for_each(|(name, value)| leaves(&format!("{prefix}.{name}"), value, into)),
             None => into.push(prefix.trim_start_matches('.').to_owned()),
         }
     }
     let mut exist = Vec::new();
     leaves("", &defaults, &mut exist);
-    let mut listed = SETTINGS
-        .iter()
-        .map(|setting| setting.key.to_owned())
-        .collect::<Vec<_>>();
+    let mut listed = SETTINGS.iter().map(|setting| setting.key.to_owned()).collect::<Vec<_>>();
     listed.sort();
     exist.sort();
     assert_eq!(listed, exist);
@@ -82,17 +64,8 @@ fn the_reference_lists_exactly_what_exists() {
 fn later_sources_win_and_are_named() {
     let file =
         "durability = \"relaxed\"\n[topics]\ndefault_partitions = 2\nauto_create = false\n[log]\nlevel = \"warn\"";
-    let vars = [
-        "KAFKA_NUM_PARTITIONS=3",
-        "ONCELOG_TOPICS__DEFAULT_PARTITIONS=4",
-        "KAFKA_MESSAGE_MAX_BYTES=2048",
-    ];
-    let loaded = load(
-        &vars,
-        file,
-        &["--set", "topics.default_partitions=5", "--data-dir", "/d"],
-    )
-    .unwrap();
+    let vars = ["KAFKA_NUM_PARTITIONS=3", "ONCELOG_TOPICS__DEFAULT_PARTITIONS=4", "KAFKA_MESSAGE_MAX_BYTES=2048"];
+    let loaded = load(&vars, file, &["--set", "topics.default_partitions=5", "--data-dir", "/d"]).unwrap();
     for (key, want) in [
         ("topics.default_partitions", "5 (flag --set topics.default_partitions)"),
         ("topics.max_message_bytes", "2048 (env KAFKA_MESSAGE_MAX_BYTES)"),
@@ -108,10 +81,7 @@ fn later_sources_win_and_are_named() {
     assert_eq!(loaded.config.durability, Durability::Relaxed);
     assert_eq!(loaded.config.data_dir, Path::new("/d"));
     let loaded = load(&vars, file, &[]).unwrap();
-    assert_eq!(
-        shown(&loaded, "topics.default_partitions"),
-        "4 (env ONCELOG_TOPICS__DEFAULT_PARTITIONS)"
-    );
+    assert_eq!(shown(&loaded, "topics.default_partitions"), "4 (env ONCELOG_TOPICS__DEFAULT_PARTITIONS)");
 }
 
 #[test]
@@ -158,12 +128,7 @@ const WRONG: &[(&[&str], &str, &[&str], &str)] = &[
         &[],
         "\"topic.default_partitions\" in oncelog.toml is not a setting: did you mean topics.default_partitions?",
     ),
-    (
-        &[],
-        "",
-        &["--set", "x=1"],
-        "\"x\" on the command line is not a setting: `oncelog config` lists every setting",
-    ),
+    (&[], "", &["--set", "x=1"], "\"x\" on the command line is not a setting: `oncelog config` lists every setting"),
     (
         &[],
         "[topics]\nretention_ms = 1.5",
@@ -171,18 +136,8 @@ const WRONG: &[(&[&str], &str, &[&str], &str)] = &[
         "topics.retention_ms is 1.5 (file oncelog.toml): write a whole number of milliseconds, -1 or more",
     ),
     (&[], "", &["--set", "x"], "--set x has no value: write --set x=VALUE"),
-    (
-        &[],
-        "",
-        &["serv"],
-        "\"serv\" is not a command: write serve, config or healthcheck",
-    ),
-    (
-        &[],
-        "topics = 3",
-        &[],
-        "\"topics\" in oncelog.toml is not a setting: `oncelog config` lists every setting",
-    ),
+    (&[], "", &["serv"], "\"serv\" is not a command: write serve, config or healthcheck"),
+    (&[], "topics = 3", &[], "\"topics\" in oncelog.toml is not a setting: `oncelog config` lists every setting"),
     (
         &[],
         "[topics]\nauto_create = \"yes\"",
@@ -270,12 +225,7 @@ const WRONG: &[(&[&str], &str, &[&str], &str)] = &[
         &[],
         "KAFKA_LISTENERS asks for SASL_SSL on SASL_SSL: only PLAINTEXT listeners can be set with KAFKA_ variables",
     ),
-    (
-        &["KAFKA_LISTENERS=9092"],
-        "",
-        &[],
-        "KAFKA_LISTENERS holds \"9092\": write NAME://host:port",
-    ),
+    (&["KAFKA_LISTENERS=9092"], "", &[], "KAFKA_LISTENERS holds \"9092\": write NAME://host:port"),
     (
         &["KAFKA_LISTENERS=A://:1,B://:2,C://:3"],
         "",
@@ -292,15 +242,9 @@ fn what_is_wrong_is_said_in_one_sentence() {
         assert_eq!(&got, want);
     }
     let broken = load(&[], "topics = [", &[]).unwrap_err().to_string();
-    assert!(
-        broken.starts_with("oncelog.toml is not valid TOML: ") && !broken.contains('\n'),
-        "{broken}"
-    );
+    assert!(broken.starts_with("oncelog.toml is not valid TOML: ") && !broken.contains('\n'), "{broken}");
     let missing = load(&[], "", &["--config", "none.toml"]).unwrap_err().to_string();
-    assert!(
-        missing.starts_with("cannot read the configuration file none.toml: "),
-        "{missing}"
-    );
+    assert!(missing.starts_with("cannot read the configuration file none.toml: "), "{missing}");
 }
 
 #[test]
@@ -336,15 +280,9 @@ fn what_others_put_into_the_environment_is_not_ours() {
 
 /// Variables → the start-up table.
 const WELCOME: &[(&[&str], &[&str])] = &[
+    (&[], &["who connects to 127.0.0.1:9092 (external) is told localhost:9092"]),
     (
-        &[],
-        &["who connects to 127.0.0.1:9092 (external) is told localhost:9092"],
-    ),
-    (
-        &[
-            "ONCELOG_LISTENERS__EXTERNAL__BIND=0.0.0.0:9092",
-            "ONCELOG_LISTENERS__INTERNAL__BIND=0.0.0.0:29092",
-        ],
+        &["ONCELOG_LISTENERS__EXTERNAL__BIND=0.0.0.0:9092", "ONCELOG_LISTENERS__INTERNAL__BIND=0.0.0.0:29092"],
         &[
             "who connects to 0.0.0.0:9092 (external) is told localhost:9092",
             "who connects to 0.0.0.0:29092 (internal) is told box:29092",
@@ -359,10 +297,7 @@ const WELCOME: &[(&[&str], &[&str])] = &[
         &["who connects to [::]:9092 (external) is told localhost:9092"],
     ),
     (
-        &[
-            "ONCELOG_LISTENERS__EXTERNAL__ADVERTISED=b{ordinal}.{hostname}:31000",
-            "POD_NAME=oncelog-7",
-        ],
+        &["ONCELOG_LISTENERS__EXTERNAL__ADVERTISED=b{ordinal}.{hostname}:31000", "POD_NAME=oncelog-7"],
         &["who connects to 127.0.0.1:9092 (external) is told b7.box:31000"],
     ),
     (
@@ -399,27 +334,17 @@ fn who_connects_where_is_told_what() {
     for (vars, want) in WELCOME {
         let config = env(vars).unwrap_or_else(|error| panic!("{vars:?}: {error}")).config;
         let names = [ListenerName::External, ListenerName::Internal];
-        let bound = names
-            .iter()
-            .filter_map(|name| Some((*name, config.listener(*name)?.bind.port)));
+        let bound = names.iter().filter_map(|name| Some((*name, config.listener(*name)?.bind.port)));
         assert_eq!(&config.welcome(&bound.collect::<Vec<_>>()), want);
     }
     let config = env(&["ONCELOG_LISTENERS__EXTERNAL__BIND=127.0.0.1:0"]).unwrap().config;
     let told = config.welcome(&[(ListenerName::External, 41_234)]);
-    assert_eq!(
-        told,
-        ["who connects to 127.0.0.1:41234 (external) is told localhost:41234"]
-    );
+    assert_eq!(told, ["who connects to 127.0.0.1:41234 (external) is told localhost:41234"]);
 }
 
 #[test]
 fn meaningless_kafka_variables_are_named_once() {
-    let vars = [
-        "KAFKA_NODE_ID=1",
-        "KAFKA_PROCESS_ROLES=broker,controller",
-        "KAFKA_NUM_PARTITIONS=3",
-        "CLUSTER_ID=x",
-    ];
+    let vars = ["KAFKA_NODE_ID=1", "KAFKA_PROCESS_ROLES=broker,controller", "KAFKA_NUM_PARTITIONS=3", "CLUSTER_ID=x"];
     let loaded = env(&vars).unwrap();
     let want = "these variables have no meaning here and are ignored: KAFKA_NODE_ID, KAFKA_PROCESS_ROLES";
     assert_eq!(loaded.notes, [want]);
@@ -428,29 +353,13 @@ fn meaningless_kafka_variables_are_named_once() {
 
 #[test]
 fn addresses_are_read_as_they_are_written() {
-    for (text, host, port) in [
-        ("localhost:9092", "localhost", 9092),
-        ("[::1]:0", "::1", 0),
-        ("0.0.0.0:65535", "0.0.0.0", 65_535),
-    ] {
+    for (text, host, port) in
+        [("localhost:9092", "localhost", 9092), ("[::1]:0", "::1", 0), ("0.0.0.0:65535", "0.0.0.0", 65_535)]
+    {
         let address = text.parse::<HostPort>().unwrap();
-        assert_eq!(
-            (address.host.as_str(), address.port, address.to_string()),
-            (host, port, text.to_owned())
-        );
+        assert_eq!((address.host.as_str(), address.port, address.to_string()), (host, port, text.to_owned()));
     }
-    for text in [
-        "",
-        ":9092",
-        "9092",
-        "a:b",
-        "a:70000",
-        "::1:9092",
-        "[::1",
-        "[::1]9092",
-        "a b:1",
-        "http://x:1",
-    ] {
+    for text in ["", ":9092", "9092", "a:b", "a:70000", "::1:9092", "[::1", "[::1]9092", "a b:1", "http://x:1"] {
         assert!(text.parse::<HostPort>().is_err(), "{text}");
     }
     assert_eq!(HostPort::new("0.0.0.0", 1).local(), HostPort::new("127.0.0.1", 1));

@@ -14,11 +14,8 @@ pub(super) fn live() -> Response<Full<Bytes>> {
 
 /// 200 when clients can be served, else 503; each reason on a line of its own.
 pub(super) fn ready(readiness: &Readiness) -> Response<Full<Bytes>> {
-    let (status, first) = if readiness.ready {
-        (StatusCode::OK, "ready\n")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
-    };
+    let (status, first) =
+        if readiness.ready { (StatusCode::OK, "ready\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "not ready\n") };
     let reasons = readiness.reasons.iter().flat_map(|reason| ["- ", reason, "\n"]);
     text(status, &std::iter::once(first).chain(reasons).collect::<String>())
 }

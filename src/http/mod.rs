@@ -133,10 +133,7 @@ fn route(admin: &dyn Admin, method: &Method, path: &str) -> Response<Full<Bytes>
         "/livez" => |_| health::live(),
         "/readyz" => |admin| health::ready(&admin.readiness()),
         _ => {
-            return text(
-                StatusCode::NOT_FOUND,
-                "not found: /metrics, /livez and /readyz are here\n",
-            );
+            return text(StatusCode::NOT_FOUND, "not found: /metrics, /livez and /readyz are here\n");
         }
     };
     if method != Method::GET {
@@ -151,10 +148,7 @@ fn scrape(admin: &dyn Admin) -> Response<Full<Bytes>> {
     admin.before_scrape();
     match admin.metrics().render() {
         Ok(body) => answer(StatusCode::OK, metrics::CONTENT_TYPE, body),
-        Err(error) => text(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            &format!("metrics cannot be shown: {error}\n"),
-        ),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("metrics cannot be shown: {error}\n")),
     }
 }
 

@@ -44,10 +44,7 @@ fn ask(address: &HostPort) -> io::Result<String> {
 fn exchange(mut socket: TcpStream, address: &HostPort) -> io::Result<String> {
     socket.set_read_timeout(Some(STEP))?;
     socket.set_write_timeout(Some(STEP))?;
-    write!(
-        socket,
-        "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-    )?;
+    write!(socket, "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = Vec::new();
     socket.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
     Ok(String::from_utf8_lossy(&answer).into_owned())

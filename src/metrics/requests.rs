@@ -38,21 +38,10 @@ impl Requests {
         let errors = table.open_counters("request_errors_total", "Errors answered, by API", &["api", "error"])?;
         let api = |name: &'static str| -> Result<Api, Error> {
             let requests = requests.get_metric_with_label_values(&[name])?;
-            Ok(Api {
-                name,
-                requests,
-                duration: duration.get_metric_with_label_values(&[name])?,
-            })
+            Ok(Api { name, requests, duration: duration.get_metric_with_label_values(&[name])? })
         };
-        let known = apis
-            .iter()
-            .map(|(key, name)| Ok((*key, api(name)?)))
-            .collect::<Result<_, Error>>()?;
-        Ok(Self {
-            apis: known,
-            unknown: api(UNKNOWN)?,
-            errors,
-        })
+        let known = apis.iter().map(|(key, name)| Ok((*key, api(name)?))).collect::<Result<_, Error>>()?;
+        Ok(Self { apis: known, unknown: api(UNKNOWN)?, errors })
     }
 
     pub(super) fn answered(&self, key: i16, took: Duration) {
@@ -62,10 +51,7 @@ impl Requests {
     }
 
     pub(super) fn refused(&self, key: i16, refusal: Refusal) {
-        if let Ok(series) = self
-            .errors
-            .get_metric_with_label_values(&[self.api(key).name, &snake(refusal)])
-        {
+        if let Ok(series) = self.errors.get_metric_with_label_values(&[self.api(key).name, &snake(refusal)]) {
             series.inc();
         }
     }

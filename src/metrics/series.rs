@@ -35,9 +35,7 @@ impl Table {
 
     /// A gauge that is 1 and says what it has to say in its labels.
     pub(super) fn fact(&self, name: &str, help: &str, labels: &[(&str, &str)]) -> Result<(), Error> {
-        let options = labels
-            .iter()
-            .fold(opts(name, help), |all, (label, value)| all.const_label(*label, *value));
+        let options = labels.iter().fold(opts(name, help), |all, (label, value)| all.const_label(*label, *value));
         let gauge = self.add(IntGauge::with_opts(options)?)?;
         gauge.set(1);
         Ok(())
@@ -45,9 +43,7 @@ impl Table {
 
     pub(super) fn counters<L: Label>(&self, name: &str, help: &str, label: &str) -> Result<Counters<L>, Error> {
         let family = self.add(IntCounterVec::new(opts(name, help), &[label])?)?;
-        let series = L::ALL
-            .iter()
-            .map(|value| Ok((*value, family.get_metric_with_label_values(&[value.text()])?)));
+        let series = L::ALL.iter().map(|value| Ok((*value, family.get_metric_with_label_values(&[value.text()])?)));
         Ok(Counters(series.collect::<Result<_, Error>>()?))
     }
 
@@ -66,9 +62,7 @@ impl Table {
 
     pub(super) fn gauges<L: Label>(&self, name: &str, help: &str, label: &str) -> Result<Gauges<L>, Error> {
         let family = self.add(IntGaugeVec::new(opts(name, help), &[label])?)?;
-        let series = L::ALL
-            .iter()
-            .map(|value| Ok((*value, family.get_metric_with_label_values(&[value.text()])?)));
+        let series = L::ALL.iter().map(|value| Ok((*value, family.get_metric_with_label_values(&[value.text()])?)));
         Ok(Gauges(series.collect::<Result<_, Error>>()?))
     }
 
@@ -79,9 +73,7 @@ impl Table {
         buckets: &[f64],
     ) -> Result<Histograms<L>, Error> {
         let family = self.add(HistogramVec::new(shape(name, help, buckets), &[label])?)?;
-        let series = L::ALL
-            .iter()
-            .map(|value| Ok((*value, family.get_metric_with_label_values(&[value.text()])?)));
+        let series = L::ALL.iter().map(|value| Ok((*value, family.get_metric_with_label_values(&[value.text()])?)));
         Ok(Histograms(series.collect::<Result<_, Error>>()?))
     }
 
@@ -111,9 +103,7 @@ fn opts(name: &str, help: &str) -> Opts {
 }
 
 fn shape(name: &str, help: &str, buckets: &[f64]) -> HistogramOpts {
-    HistogramOpts::new(name, help)
-        .namespace("oncelog")
-        .buckets(buckets.to_vec())
+    HistogramOpts::new(name, help).namespace("oncelog").buckets(buckets.to_vec())
 }
 
 /// One counter for each value of a closed label set.

@@ -64,15 +64,8 @@ fn every_series_of_a_closed_set_is_there_from_the_start() {
     for name in zero {
         assert_eq!(series.get(name), Some(&0.0), "{name}");
     }
-    assert_eq!(
-        series.get("oncelog_durability_info{durability=\"strict\",marker_sync=\"answer\"}"),
-        Some(&1.0)
-    );
-    assert!(
-        series
-            .keys()
-            .any(|name| name.starts_with("oncelog_build_info{") && name.contains("version=\"0.1.0\""))
-    );
+    assert_eq!(series.get("oncelog_durability_info{durability=\"strict\",marker_sync=\"answer\"}"), Some(&1.0));
+    assert!(series.keys().any(|name| name.starts_with("oncelog_build_info{") && name.contains("version=\"0.1.0\"")));
     assert!(series.contains_key("process_resident_memory_bytes"));
 }
 
@@ -81,10 +74,7 @@ fn every_series_of_a_closed_set_is_there_from_the_start() {
 fn each_deed_moves_its_own_series() {
     type Deed = fn(&Metrics);
     let table: &[(Deed, &str)] = &[
-        (
-            |m| m.fenced(FencingReason::InitProducerId),
-            "oncelog_fencing_events_total{reason=\"init_producer_id\"}",
-        ),
+        (|m| m.fenced(FencingReason::InitProducerId), "oncelog_fencing_events_total{reason=\"init_producer_id\"}"),
         (Metrics::duplicate_batch, "oncelog_producer_duplicate_batches_total"),
         (
             |m| m.sequence_error(SequenceError::Concurrent),
@@ -98,35 +88,17 @@ fn each_deed_moves_its_own_series() {
             |m| m.marker_retried(MarkerError::StorageFull),
             "oncelog_transaction_marker_write_retries_total{error=\"storage_full\"}",
         ),
-        (
-            |m| m.marker_written(Outcome::Commit),
-            "oncelog_transaction_marker_writes_total{type=\"commit\"}",
-        ),
-        (
-            |m| m.request_answered(26, Duration::ZERO),
-            "oncelog_requests_total{api=\"EndTxn\"}",
-        ),
-        (
-            |m| m.request_answered(999, Duration::ZERO),
-            "oncelog_requests_total{api=\"unknown\"}",
-        ),
+        (|m| m.marker_written(Outcome::Commit), "oncelog_transaction_marker_writes_total{type=\"commit\"}"),
+        (|m| m.request_answered(26, Duration::ZERO), "oncelog_requests_total{api=\"EndTxn\"}"),
+        (|m| m.request_answered(999, Duration::ZERO), "oncelog_requests_total{api=\"unknown\"}"),
         (
             |m| m.request_refused(26, Refusal::ConcurrentTransactions),
             "oncelog_request_errors_total{api=\"EndTxn\",error=\"concurrent_transactions\"}",
         ),
-        (
-            |m| m.connection_opened(ListenerName::Internal),
-            "oncelog_connections{listener=\"internal\"}",
-        ),
-        (
-            |m| m.synced(SyncedFile::Ledger, Duration::ZERO),
-            "oncelog_fsync_duration_seconds_count{file=\"ledger\"}",
-        ),
+        (|m| m.connection_opened(ListenerName::Internal), "oncelog_connections{listener=\"internal\"}"),
+        (|m| m.synced(SyncedFile::Ledger, Duration::ZERO), "oncelog_fsync_duration_seconds_count{file=\"ledger\"}"),
         (|m| m.set_partitions_offline(1), "oncelog_partitions_offline"),
-        (
-            |m| m.set_transactions(&[(TransactionState::Ongoing, 1)]),
-            "oncelog_transactions{state=\"ongoing\"}",
-        ),
+        (|m| m.set_transactions(&[(TransactionState::Ongoing, 1)]), "oncelog_transactions{state=\"ongoing\"}"),
     ];
     for (deed, name) in table {
         let metrics = metrics();
@@ -138,75 +110,43 @@ fn each_deed_moves_its_own_series() {
 #[test]
 fn what_is_open_shows_while_it_is_open() {
     let metrics = metrics();
-    let since = Now {
-        mono_ms: 1_000,
-        wall_ms: 1_700_000_000_500,
-    };
-    let now = Now {
-        mono_ms: 3_500,
-        wall_ms: 5,
-    };
+    let since = Now { mono_ms: 1_000, wall_ms: 1_700_000_000_500 };
+    let now = Now { mono_ms: 3_500, wall_ms: 5 };
     metrics.set_open(
-        &OpenTransactions {
-            markers_pending: 2,
-            oldest_marker_ms: 250,
-            ..Default::default()
-        }
-        .with_oldest(since, now),
+        &OpenTransactions { markers_pending: 2, oldest_marker_ms: 250, ..Default::default() }.with_oldest(since, now),
     );
     let open = series(&metrics);
     for (name, want) in [
-        (
-            "oncelog_transaction_oldest_open_start_timestamp_seconds",
-            1_700_000_000.5,
-        ),
+        ("oncelog_transaction_oldest_open_start_timestamp_seconds", 1_700_000_000.5),
         ("oncelog_transaction_open_age_seconds_max", 2.5),
         ("oncelog_transaction_markers_pending", 2.0),
         ("oncelog_transaction_marker_oldest_pending_seconds", 0.25),
     ] {
         assert_eq!(open.get(name), Some(&want), "{name}");
     }
-    metrics.set_open(&OpenTransactions {
-        oldest_age_ms: 77,
-        ..Default::default()
-    });
+    metrics.set_open(&OpenTransactions { oldest_age_ms: 77, ..Default::default() });
     let over = series(&metrics);
     assert_eq!(over.get("oncelog_transaction_open_age_seconds_max"), Some(&0.0));
-    assert_eq!(
-        over.get("oncelog_transaction_oldest_open_start_timestamp_seconds"),
-        Some(&0.0)
-    );
+    assert_eq!(over.get("oncelog_transaction_oldest_open_start_timestamp_seconds"), Some(&0.0));
 }
 
 #[test]
 fn topics_beyond_the_cap_share_one_series() {
     let metrics = metrics();
     let lag = |records: i64| StableLag { records, seconds: 0.5 };
-    let many = (0..CAP + 3)
-        .map(|i| (TopicName::from(format!("t-{i}")), lag(i64::try_from(i).unwrap())))
-        .collect();
+    let many = (0..CAP + 3).map(|i| (TopicName::from(format!("t-{i}")), lag(i64::try_from(i).unwrap()))).collect();
     metrics.set_stable_lag(many).unwrap();
     let full = series(&metrics);
     let of = |series: &BTreeMap<String, f64>, topic: &str| {
-        series
-            .get(&format!("oncelog_partition_lso_lag_records{{topic=\"{topic}\"}}"))
-            .copied()
+        series.get(&format!("oncelog_partition_lso_lag_records{{topic=\"{topic}\"}}")).copied()
     };
     assert_eq!(of(&full, "t-202"), Some(202.0));
     assert_eq!((of(&full, "t-2"), of(&full, OTHER)), (None, Some(2.0)));
     assert_eq!(full.get("oncelog_metrics_series_dropped_total"), Some(&3.0));
-    assert_eq!(
-        full.keys()
-            .filter(|name| name.starts_with("oncelog_partition_lso_lag_records"))
-            .count(),
-        CAP + 1
-    );
+    assert_eq!(full.keys().filter(|name| name.starts_with("oncelog_partition_lso_lag_records")).count(), CAP + 1);
     metrics.set_stable_lag(vec![(TopicName::from("a"), lag(7))]).unwrap();
     let few = series(&metrics);
-    assert_eq!(
-        (of(&few, "a"), of(&few, "t-202"), of(&few, OTHER)),
-        (Some(7.0), None, Some(0.0))
-    );
+    assert_eq!((of(&few, "a"), of(&few, "t-202"), of(&few, OTHER)), (Some(7.0), None, Some(0.0)));
 }
 
 /// The text format's own rules: each family once, with help and type before its series; counters end in `_total`;
@@ -214,9 +154,7 @@ fn topics_beyond_the_cap_share_one_series() {
 #[test]
 fn the_text_is_what_prometheus_reads() {
     let metrics = metrics();
-    metrics
-        .set_stable_lag(vec![(TopicName::from("a\"b\\"), StableLag::default())])
-        .unwrap();
+    metrics.set_stable_lag(vec![(TopicName::from("a\"b\\"), StableLag::default())]).unwrap();
     metrics.request_refused(0, Refusal::NotCoordinator);
     let text = text(&metrics);
     assert!(text.ends_with('\n'));
@@ -232,19 +170,9 @@ fn the_text_is_what_prometheus_reads() {
             assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
         } else {
             let name = line.split(['{', ' ']).next().unwrap();
-            let family = ["_bucket", "_sum", "_count"]
-                .iter()
-                .find_map(|part| name.strip_suffix(part))
-                .unwrap_or(name);
-            assert!(
-                typed.contains_key(name) || typed.get(family) == Some(&"histogram"),
-                "{line}"
-            );
-            assert!(
-                name.chars()
-                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
-                "{line}"
-            );
+            let family = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
+            assert!(typed.contains_key(name) || typed.get(family) == Some(&"histogram"), "{line}");
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{line}");
             assert!(name.starts_with("oncelog_") || name.starts_with("process_"), "{line}");
         }
     }

@@ -55,10 +55,7 @@ impl ByTopic {
     pub(super) fn fill(&self, mut lags: Vec<(TopicName, StableLag)>) -> Result<(), Error> {
         let held = self.filling.lock();
         lags.sort_by(|(a, x), (b, y)| {
-            y.records
-                .cmp(&x.records)
-                .then(y.seconds.total_cmp(&x.seconds))
-                .then_with(|| a.cmp(b))
+            y.records.cmp(&x.records).then(y.seconds.total_cmp(&x.seconds)).then_with(|| a.cmp(b))
         });
         let folded = lags.split_off(lags.len().min(CAP));
         let worst = folded.iter().fold(StableLag::default(), |worst, (_, lag)| StableLag {
@@ -85,9 +82,7 @@ impl ByTopic {
     fn set(&self, topic: &str, lag: StableLag) -> Result<(), Error> {
         // Exact up to 2^53 records.
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
-        self.records
-            .get_metric_with_label_values(&[topic])?
-            .set(lag.records as f64);
+        self.records.get_metric_with_label_values(&[topic])?.set(lag.records as f64);
         self.seconds.get_metric_with_label_values(&[topic])?.set(lag.seconds);
         Ok(())
     }

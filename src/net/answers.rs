@@ -59,17 +59,7 @@ fn start(ready: Ready, peer: &Arc<Peer>, edge: &Edge) -> (Place, State) {
     };
     edge.observer.started(api, ready.frame_bytes);
     let since = Instant::now();
-    (
-        Place {
-            api,
-            version,
-            correlation_id,
-            since,
-            _decoded: decoded,
-            _turn: ready.turn,
-        },
-        state,
-    )
+    (Place { api, version, correlation_id, since, _decoded: decoded, _turn: ready.turn }, state)
 }
 
 /// A request's place in the order of answers. What it holds goes back when its answer is written.
@@ -100,11 +90,7 @@ impl Started {
                 state.poll(context);
             }
             let done = self.take_done();
-            if done.is_empty() {
-                Poll::Pending
-            } else {
-                Poll::Ready(done)
-            }
+            if done.is_empty() { Poll::Pending } else { Poll::Ready(done) }
         })
         .await
     }
@@ -168,8 +154,7 @@ impl Pieces {
             .ok_or(End::LongAnswer(place.api))?;
         let bytes = head.len().saturating_add(body_bytes);
         self.pieces.push_back(head);
-        self.pieces
-            .extend(body.iter().filter(|piece| !piece.is_empty()).cloned());
+        self.pieces.extend(body.iter().filter(|piece| !piece.is_empty()).cloned());
         self.remaining = self.remaining.saturating_add(bytes);
         Ok(bytes)
     }

@@ -38,11 +38,7 @@ impl Budget {
 
     /// Waits for room for a frame.
     pub(super) async fn frame(&self, bytes: usize) -> Share {
-        let lane = if bytes <= SHORT_FRAME_BYTES {
-            &self.short
-        } else {
-            &self.long
-        };
+        let lane = if bytes <= SHORT_FRAME_BYTES { &self.short } else { &self.long };
         take(lane, bytes).await
     }
 
@@ -55,11 +51,7 @@ impl Budget {
     /// Bytes that are free: of short frames, of long ones, and of what decoding allocates.
     #[must_use]
     pub fn free_bytes(&self) -> [usize; 3] {
-        [
-            self.short.available_permits(),
-            self.long.available_permits(),
-            self.decoded.available_permits(),
-        ]
+        [self.short.available_permits(), self.long.available_permits(), self.decoded.available_permits()]
     }
 }
 

@@ -21,10 +21,7 @@ pub(super) struct Activity {
 
 impl Activity {
     fn new() -> Self {
-        Self {
-            opened: Instant::now(),
-            last_ms: AtomicU64::new(0),
-        }
+        Self { opened: Instant::now(), last_ms: AtomicU64::new(0) }
     }
 
     pub(super) fn note(&self) {

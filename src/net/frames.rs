@@ -56,9 +56,7 @@ pub(super) async fn read<R: AsyncRead + Unpin>(
     ready: mpsc::Sender<Ready>,
     mut shutdown: watch::Receiver<bool>,
 ) -> End {
-    let turns = Arc::new(Semaphore::new(
-        usize::try_from(edge.limits.max_ahead).unwrap_or(1).max(1),
-    ));
+    let turns = Arc::new(Semaphore::new(usize::try_from(edge.limits.max_ahead).unwrap_or(1).max(1)));
     loop {
         let next = tokio::select! {
             biased;
@@ -67,15 +65,7 @@ pub(super) async fn read<R: AsyncRead + Unpin>(
         };
         let handed = match next {
             Ok((length, opening, turn)) => match request(&mut frames, edge, length, opening).await {
-                Ok(work) => {
-                    ready
-                        .send(Ready {
-                            work,
-                            frame_bytes: length,
-                            turn,
-                        })
-                        .await
-                }
+                Ok(work) => ready.send(Ready { work, frame_bytes: length, turn }).await,
                 Err(end) => return end,
             },
             Err(end) => return end,
@@ -104,9 +94,7 @@ async fn next_turn<R: AsyncRead + Unpin>(
         Order::Ahead => 1,
         Order::Alone => edge.limits.max_ahead.max(1),
     };
-    let turn = frames
-        .while_connected(Arc::clone(turns).acquire_many_owned(count))
-        .await?;
+    let turn = frames.while_connected(Arc::clone(turns).acquire_many_owned(count)).await?;
     // The semaphore is never closed.
     turn.map(|turn| (length, opening, turn)).map_err(|_| End::Left)
 }
@@ -129,37 +117,17 @@ async fn request<R: AsyncRead + Unpin>(
         Opening::Request(api, version) => (api, version),
         Opening::UnknownApiVersions => return name_versions(&body),
     };
-    let malformed = |client: Option<&str>, why| End::Malformed {
-        api,
-        version,
-        client: shorten(client),
-        why,
-    };
+    let malformed = |client: Option<&str>, why| End::Malformed { api, version, client: shorten(client), why };
     let head = header::take_request(api, version, &mut body).map_err(|why| malformed(None, why))?;
     let passed = guard::check(api, version, &body).map_err(|why| malformed(head.client_id.as_deref(), why))?;
-    let decoded = frames
-        .while_connected(edge.budget.decoded(passed.decoded_bytes))
-        .await?;
-    let request = Incoming {
-        api,
-        version,
-        correlation_id: head.correlation_id,
-        client_id: head.client_id,
-        body,
-    };
+    let decoded = frames.while_connected(edge.budget.decoded(passed.decoded_bytes)).await?;
+    let request = Incoming { api, version, correlation_id: head.correlation_id, client_id: head.client_id, body };
     Ok(Work::Ask { request, decoded })
 }
 
 fn name_versions(frame: &Bytes) -> Result<Work, End> {
-    let unreadable = |why: Malformed| End::Malformed {
-        api: Api::ApiVersions,
-        version: -1,
-        client: String::new(),
-        why,
-    };
-    header::correlation_id(frame)
-        .map(|correlation_id| Work::NameVersions { correlation_id })
-        .map_err(unreadable)
+    let unreadable = |why: Malformed| End::Malformed { api: Api::ApiVersions, version: -1, client: String::new(), why };
+    header::correlation_id(frame).map(|correlation_id| Work::NameVersions { correlation_id }).map_err(unreadable)
 }
 
 /// A client's name for itself, as much as fits in a line of the log.
@@ -177,12 +145,7 @@ pub(super) struct Frames<'a, R> {
 
 impl<'a, R: AsyncRead + Unpin> Frames<'a, R> {
     pub(super) fn new(stream: R, activity: &'a Activity, linger: Duration) -> Self {
-        Self {
-            stream,
-            ahead: BytesMut::new(),
-            activity,
-            linger,
-        }
+        Self { stream, ahead: BytesMut::new(), activity, linger }
     }
 
     /// Reads once, no further ahead than it may. Nothing is lost if it is dropped while it waits.
@@ -207,11 +170,7 @@ impl<'a, R: AsyncRead + Unpin> Frames<'a, R> {
 
     /// Four bytes that have come in and stay where they are.
     fn peek(&self, at: usize) -> Result<[u8; 4], End> {
-        self.ahead
-            .get(at..)
-            .and_then(|bytes| bytes.first_chunk())
-            .copied()
-            .ok_or(End::Left)
+        self.ahead.get(at..).and_then(|bytes| bytes.first_chunk()).copied().ok_or(End::Left)
     }
 
     /// Waits for something else, and ends when the client is gone first (V-134). What it sent before it left is still

@@ -42,12 +42,7 @@ impl Edge {
     fn peer(&self, stream: &TcpStream, address: SocketAddr, listener: &Arc<str>) -> Arc<Peer> {
         let connection = self.connections.fetch_add(1, Ordering::Relaxed);
         let local_port = stream.local_addr().map_or(0, |local| local.port());
-        Arc::new(Peer {
-            address,
-            listener: Arc::clone(listener),
-            connection,
-            local_port,
-        })
+        Arc::new(Peer { address, listener: Arc::clone(listener), connection, local_port })
     }
 
     /// The memory that requests in flight may take.
@@ -92,10 +87,7 @@ pub async fn serve(listener: TcpListener, name: Arc<str>, edge: Arc<Edge>, mut s
     drop(listener);
     // Each connection keeps the deadline itself; the second only catches one whose handler does not yield.
     let all_ended = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(edge.limits.drain + Duration::from_secs(1), all_ended)
-        .await
-        .is_err()
-    {
+    if tokio::time::timeout(edge.limits.drain + Duration::from_secs(1), all_ended).await.is_err() {
         connections.shutdown().await;
     }
 }

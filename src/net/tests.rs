@@ -46,11 +46,7 @@ impl Service for Scripted {
         let events = self.events.clone();
         Box::pin(async move {
             drop(events.send(Event::Started(id)));
-            let mut watched = Watched {
-                id,
-                replied: false,
-                events,
-            };
+            let mut watched = Watched { id, replied: false, events };
             let body = request.body;
             let reply = replied.await.unwrap_or(Reply::Close("the test gave no reply".into()));
             watched.replied = true;
@@ -79,24 +75,14 @@ struct Broker {
 impl Broker {
     async fn start(limits: Limits) -> Self {
         let (sender, events) = mpsc::unbounded_channel();
-        let script = Arc::new(Scripted {
-            events: sender,
-            waiting: Mutex::default(),
-        });
+        let script = Arc::new(Scripted { events: sender, waiting: Mutex::default() });
         let edge = Edge::new(script.clone(), script.clone(), limits);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);
         #[expect(clippy::disallowed_methods, reason = "the listener runs beside the test")]
         let serving = tokio::spawn(serve(listener, "external".into(), edge.clone(), stopping));
-        Self {
-            address,
-            script,
-            events,
-            edge,
-            stop,
-            serving,
-        }
+        Self { address, script, events, edge, stop, serving }
     }
 
     async fn connect(&self) -> TcpStream {
@@ -122,10 +108,7 @@ impl Broker {
 
     fn reply(&self, id: i32, reply: Reply) {
         let waiting = self.script.waiting.lock().remove(&id);
-        assert!(
-            waiting.expect("a request that waits").send(reply).is_ok(),
-            "request {id} was dropped"
-        );
+        assert!(waiting.expect("a request that waits").send(reply).is_ok(), "request {id} was dropped");
     }
 
     fn answer(&self, id: i32) {
@@ -134,10 +117,7 @@ impl Broker {
 
     async fn stopped(self) {
         self.stop.send(true).unwrap();
-        tokio::time::timeout(Duration::from_secs(20), self.serving)
-            .await
-            .expect("the end in time")
-            .unwrap();
+        tokio::time::timeout(Duration::from_secs(20), self.serving).await.expect("the end in time").unwrap();
     }
 }
 
@@ -175,9 +155,7 @@ async fn read_answer(stream: &mut TcpStream) -> Option<(i32, String)> {
         stream.read_exact(&mut body).await.ok()?;
         Some((id, String::from_utf8_lossy(&body).into_owned()))
     };
-    tokio::time::timeout(Duration::from_secs(20), read)
-        .await
-        .expect("an answer or the end in time")
+    tokio::time::timeout(Duration::from_secs(20), read).await.expect("an answer or the end in time")
 }
 
 async fn expect_answers(stream: &mut TcpStream, ids: impl IntoIterator<Item = i32>) {
@@ -208,15 +186,7 @@ async fn produces_run_ahead_and_are_answered_in_order() {
 async fn other_requests_run_alone() {
     let mut broker = Broker::start(Limits::default()).await;
     let mut client = broker.connect().await;
-    let all = [
-        produce(1, 10),
-        produce(2, 10),
-        alone(3),
-        produce(4, 10),
-        alone(5),
-        alone(6),
-    ]
-    .concat();
+    let all = [produce(1, 10), produce(2, 10), alone(3), produce(4, 10), alone(5), alone(6)].concat();
     client.write_all(&all).await.unwrap();
     broker.expect_started([1, 2]).await;
     broker.answer(2);
@@ -235,11 +205,7 @@ async fn other_requests_run_alone() {
 
 #[tokio::test]
 async fn no_more_run_ahead_than_may() {
-    let mut broker = Broker::start(Limits {
-        max_ahead: 3,
-        ..Limits::default()
-    })
-    .await;
+    let mut broker = Broker::start(Limits { max_ahead: 3, ..Limits::default() }).await;
     let mut client = broker.connect().await;
     let all: Vec<u8> = (1..=5).flat_map(|id| produce(id, 10)).collect();
     client.write_all(&all).await.unwrap();
@@ -253,11 +219,7 @@ async fn no_more_run_ahead_than_may() {
         broker.answer(id);
     }
     expect_answers(&mut client, 1..=4).await;
-    assert_eq!(
-        read_answer(&mut client).await,
-        None,
-        "5 had not been started when the broker stopped"
-    );
+    assert_eq!(read_answer(&mut client).await, None, "5 had not been started when the broker stopped");
 }
 
 /// V-120, C-108: the answer is in version 0, whatever follows the correlation id, and the connection goes on.
@@ -298,10 +260,7 @@ async fn hostile_frames_close_their_connection_and_no_other() {
         ("malformed", huge_count),
         ("malformed", frame(Api::Heartbeat, 0, 1, &[0, 1, b'g'])),
         ("malformed", frame(Api::Heartbeat, 4, 1, &[65])),
-        (
-            "malformed",
-            frame(Api::ListOffsets, 1, 1, &[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xfe]),
-        ),
+        ("malformed", frame(Api::ListOffsets, 1, 1, &[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xfe])),
     ];
     for (id, (cause, bytes)) in (100..).zip(table) {
         let mut bad = broker.connect().await;
@@ -332,11 +291,7 @@ async fn a_truncated_frame_is_forgotten() {
 /// V-134: a parked request is dropped when the client is gone, also behind requests that came after it.
 #[tokio::test]
 async fn a_parked_request_is_dropped_with_its_client() {
-    let mut broker = Broker::start(Limits {
-        linger: Duration::from_millis(20),
-        ..Limits::default()
-    })
-    .await;
+    let mut broker = Broker::start(Limits { linger: Duration::from_millis(20), ..Limits::default() }).await;
     for (id, behind) in [(1, vec![]), (2, [alone(3), produce(4, 100)].concat())] {
         let mut client = broker.connect().await;
         client.write_all(&[alone(id), behind].concat()).await.unwrap();
@@ -350,16 +305,9 @@ async fn a_parked_request_is_dropped_with_its_client() {
 /// A client may shut down its side and wait: what it asked before is answered, if it does not take too long.
 #[tokio::test]
 async fn a_half_closed_client_gets_its_answers() {
-    let mut broker = Broker::start(Limits {
-        linger: Duration::from_secs(20),
-        ..Limits::default()
-    })
-    .await;
+    let mut broker = Broker::start(Limits { linger: Duration::from_secs(20), ..Limits::default() }).await;
     let mut client = broker.connect().await;
-    client
-        .write_all(&[produce(1, 10), alone(2), produce(3, 10)].concat())
-        .await
-        .unwrap();
+    client.write_all(&[produce(1, 10), alone(2), produce(3, 10)].concat()).await.unwrap();
     client.shutdown().await.unwrap();
     for id in 1..=3 {
         broker.expect_started([id]).await;
@@ -379,10 +327,7 @@ async fn what_has_no_answer_gets_none() {
     client.write_all(&all).await.unwrap();
     broker.expect_started(1..=4).await;
     broker.reply(1, Reply::Nothing);
-    broker.reply(
-        3,
-        Reply::Close("NOT_LEADER_OR_FOLLOWER for a Produce with acks = 0".into()),
-    );
+    broker.reply(3, Reply::Close("NOT_LEADER_OR_FOLLOWER for a Produce with acks = 0".into()));
     broker.answer(4);
     broker.answer(2);
     expect_answers(&mut client, [2]).await;
@@ -395,10 +340,7 @@ async fn what_has_no_answer_gets_none() {
 async fn the_budget_holds() {
     let limits = Limits {
         in_flight_bytes: 4 << 20,
-        frame: crate::wire::frame::FrameLimits {
-            max_bytes: 3 << 20,
-            plain_max_bytes: 1 << 20,
-        },
+        frame: crate::wire::frame::FrameLimits { max_bytes: 3 << 20, plain_max_bytes: 1 << 20 },
         ..Limits::default()
     };
     let mut broker = Broker::start(limits).await;
@@ -437,9 +379,7 @@ async fn answers_in_pieces_arrive_whole() {
     let mut client = broker.connect().await;
     client.write_all(&alone(1)).await.unwrap();
     broker.expect_started([1]).await;
-    let pieces: Vec<Bytes> = (0..200_u8)
-        .map(|n| Bytes::from(vec![b'a' + n % 26; usize::from(n) * 400]))
-        .collect();
+    let pieces: Vec<Bytes> = (0..200_u8).map(|n| Bytes::from(vec![b'a' + n % 26; usize::from(n) * 400])).collect();
     let whole = pieces.concat();
     broker.reply(1, Reply::Answer(pieces));
     let (id, body) = read_answer(&mut client).await.unwrap();
@@ -450,11 +390,7 @@ async fn answers_in_pieces_arrive_whole() {
 /// Stopping lets what is in flight finish, within its time, and accepts nothing more.
 #[tokio::test]
 async fn stopping_drains() {
-    let mut broker = Broker::start(Limits {
-        drain: Duration::from_millis(200),
-        ..Limits::default()
-    })
-    .await;
+    let mut broker = Broker::start(Limits { drain: Duration::from_millis(200), ..Limits::default() }).await;
     let (mut quick, mut slow, idle) = (broker.connect().await, broker.connect().await, broker.connect().await);
     quick.write_all(&produce(1, 10)).await.unwrap();
     broker.expect_started([1]).await;
@@ -475,11 +411,7 @@ async fn stopping_drains() {
 
 #[tokio::test]
 async fn no_more_connections_than_may() {
-    let mut broker = Broker::start(Limits {
-        max_connections: 1,
-        ..Limits::default()
-    })
-    .await;
+    let mut broker = Broker::start(Limits { max_connections: 1, ..Limits::default() }).await;
     let mut first = broker.connect().await;
     first.write_all(&alone(1)).await.unwrap();
     broker.expect_started([1]).await;
@@ -518,12 +450,7 @@ mod in_paused_time {
     async fn ends_after(sent: Vec<Vec<u8>>, pause: Duration) -> (&'static str, Duration) {
         let edge = Edge::new(Arc::new(Never), Arc::new(Unobserved), Limits::default());
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
-        let peer = Arc::new(Peer {
-            address,
-            listener: "external".into(),
-            connection: 0,
-            local_port: 0,
-        });
+        let peer = Arc::new(Peer { address, listener: "external".into(), connection: 0, local_port: 0 });
         let (mut client, (read, write)) = pipe();
         let (_stop, stopping) = watch::channel(false);
         let started = Instant::now();
@@ -547,13 +474,7 @@ mod in_paused_time {
         let table = [
             (vec![], minutes(1), "idle", minutes(10), "nothing was ever sent"),
             (vec![alone(1)], minutes(1), "idle", minutes(10), "a parked request"),
-            (
-                vec![produce(1, 5), produce(2, 5), produce(3, 5)],
-                minutes(9),
-                "idle",
-                minutes(28),
-                "traffic, then none",
-            ),
+            (vec![produce(1, 5), produce(2, 5), produce(3, 5)], minutes(9), "idle", minutes(28), "traffic, then none"),
             (vec![vec![0, 0]], minutes(1), "idle", minutes(10), "half a length"),
         ];
         for (sent, pause, cause, after, name) in table {
@@ -566,9 +487,6 @@ mod in_paused_time {
     async fn a_frame_that_dribbles_in_is_given_up() {
         let whole = produce(1, 5 << 20);
         let dribble: Vec<Vec<u8>> = whole.chunks(1000).map(<[u8]>::to_vec).collect();
-        assert_eq!(
-            ends_after(dribble, Duration::from_secs(1)).await,
-            ("slow_frame", Duration::from_secs(35))
-        );
+        assert_eq!(ends_after(dribble, Duration::from_secs(1)).await, ("slow_frame", Duration::from_secs(35)));
     }
 }

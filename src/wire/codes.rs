@@ -77,11 +77,7 @@ pub const fn code(refusal: Refusal) -> i16 {
 /// INVALID_PRODUCER_EPOCH ([`Api::knows_producer_fenced`]).
 #[must_use]
 pub const fn fenced(version_knows_90: bool) -> i16 {
-    if version_knows_90 {
-        code(Refusal::ProducerFenced)
-    } else {
-        code(Refusal::InvalidProducerEpoch)
-    }
+    if version_knows_90 { code(Refusal::ProducerFenced) } else { code(Refusal::InvalidProducerEpoch) }
 }
 
 /// The number that a request of this API and version is answered with: [`code`], but for what old clients do not know

@@ -13,10 +13,7 @@ pub struct FrameLimits {
 
 impl Default for FrameLimits {
     fn default() -> Self {
-        Self {
-            max_bytes: 100 << 20,
-            plain_max_bytes: 16 << 20,
-        }
+        Self { max_bytes: 100 << 20, plain_max_bytes: 16 << 20 }
     }
 }
 
@@ -87,10 +84,7 @@ pub fn length(first: [u8; LENGTH_BYTES], limits: &FrameLimits) -> Result<usize, 
         return Err(Foreign::TooShort(length));
     }
     if length > limits.max_bytes {
-        return Err(foreign_protocol(first).unwrap_or(Foreign::TooLong {
-            length,
-            limit: limits.max_bytes,
-        }));
+        return Err(foreign_protocol(first).unwrap_or(Foreign::TooLong { length, limit: limits.max_bytes }));
     }
     Ok(length)
 }
@@ -104,11 +98,7 @@ pub fn opening(first: [u8; 4], length: usize, limits: &FrameLimits) -> Result<Op
     let key = i16::from_be_bytes([key_high, key_low]);
     let version = i16::from_be_bytes([version_high, version_low]);
     let api = Api::from_key(key).ok_or(Foreign::UnknownApi(key))?;
-    let limit = if api == Api::Produce {
-        limits.max_bytes
-    } else {
-        limits.plain_max_bytes
-    };
+    let limit = if api == Api::Produce { limits.max_bytes } else { limits.plain_max_bytes };
     if length > limit {
         return Err(Foreign::TooLong { length, limit });
     }

@@ -41,10 +41,7 @@ pub fn take_request(api: Api, version: i16, frame: &mut Bytes) -> Result<Request
     }
     let taken = frame.len() - cursor.remaining();
     frame.advance(taken);
-    Ok(RequestHeader {
-        correlation_id,
-        client_id,
-    })
+    Ok(RequestHeader { correlation_id, client_id })
 }
 
 /// The correlation id of a frame of which nothing more need be understood.

@@ -82,20 +82,12 @@ pub struct Rejection {
 impl Rejection {
     /// Refused before the append was tried: no log start is shown.
     fn early(refusal: Refusal, message: &str) -> Self {
-        Self {
-            refusal,
-            message: Some(message.to_owned()),
-            bad_records: Vec::new(),
-            show_log_start: false,
-        }
+        Self { refusal, message: Some(message.to_owned()), bad_records: Vec::new(), show_log_start: false }
     }
 
     /// Refused at the append, as INVALID_RECORD.
     fn invalid(message: &str) -> Self {
-        Self {
-            show_log_start: true,
-            ..Self::early(Refusal::InvalidRecord, message)
-        }
+        Self { show_log_start: true, ..Self::early(Refusal::InvalidRecord, message) }
     }
 }
 
@@ -113,16 +105,10 @@ pub fn check(records: Option<&[u8]>, rules: &Rules) -> Result<Header, Rejection>
     check_fields(&header)?;
     let max_timestamp = check_records(&header, batch, rules)?;
     if batch.len() > usize::try_from(rules.segment_bytes).unwrap_or(usize::MAX) {
-        return Err(Rejection::early(
-            Refusal::RecordListTooLarge,
-            "the batch is larger than a segment",
-        ));
+        return Err(Rejection::early(Refusal::RecordListTooLarge, "the batch is larger than a segment"));
     }
     Ok(match rules.times {
-        Times::CreateTime => Header {
-            max_timestamp,
-            ..header
-        },
+        Times::CreateTime => Header { max_timestamp, ..header },
         Times::LogAppendTime => header,
     })
 }
@@ -161,12 +147,8 @@ fn front(bytes: &[u8]) -> Front<'_> {
     if magic > 2 {
         return Front::Corrupt;
     }
-    let size = usize::try_from(length)
-        .unwrap_or(usize::MAX)
-        .saturating_add(LENGTH_PREFIX_BYTES);
-    bytes
-        .get(..size)
-        .map_or(Front::Incomplete, |batch| Front::Whole(magic.cast_signed(), batch))
+    let size = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(LENGTH_PREFIX_BYTES);
+    bytes.get(..size).map_or(Front::Incomplete, |batch| Front::Whole(magic.cast_signed(), batch))
 }
 
 /// T-321 to T-325: there is one batch, of version 2.
@@ -174,10 +156,7 @@ fn single_batch<'a>(records: &'a [u8], rules: &Rules) -> Result<(Header, &'a [u8
     let no = Rejection::early;
     let batch = match front(records) {
         Front::Incomplete => {
-            return Err(no(
-                Refusal::InvalidRecord,
-                "the partition's records hold no whole batch",
-            ));
+            return Err(no(Refusal::InvalidRecord, "the partition's records hold no whole batch"));
         }
         Front::Corrupt => return Err(no(Refusal::CorruptMessage, "the bytes are no record batch")),
         Front::Whole(2, batch) => batch,
@@ -191,10 +170,7 @@ fn single_batch<'a>(records: &'a [u8], rules: &Rules) -> Result<(Header, &'a [u8
     }
     match front(records.get(batch.len()..).unwrap_or_default()) {
         Front::Incomplete => Ok((header, batch)),
-        Front::Corrupt => Err(no(
-            Refusal::CorruptMessage,
-            "the bytes after the batch are no record batch",
-        )),
+        Front::Corrupt => Err(no(Refusal::CorruptMessage, "the bytes after the batch are no record batch")),
         Front::Whole(_, _) => Err(no(Refusal::InvalidRecord, "one batch per partition is taken")),
     }
 }
@@ -205,16 +181,10 @@ fn check_frame(header: &Header, batch: &[u8], rules: &Rules) -> Result<(), Rejec
         return Err(Rejection::invalid("the base offset of a batch must be 0"));
     }
     if batch.len() > usize::try_from(rules.max_message_bytes).unwrap_or(usize::MAX) {
-        return Err(Rejection::early(
-            Refusal::MessageTooLarge,
-            "the batch is larger than max.message.bytes",
-        ));
+        return Err(Rejection::early(Refusal::MessageTooLarge, "the batch is larger than max.message.bytes"));
     }
     if checksum(batch) != header.crc {
-        return Err(Rejection::early(
-            Refusal::CorruptMessage,
-            "the checksum of the batch is wrong",
-        ));
+        return Err(Rejection::early(Refusal::CorruptMessage, "the checksum of the batch is wrong"));
     }
     Ok(())
 }
@@ -224,28 +194,13 @@ fn check_fields(header: &Header) -> Result<(), Rejection> {
     let wrong = [
         (header.last_offset_delta < 0, "the last offset delta is negative"),
         (header.count <= 0, "the batch holds no records"),
-        (
-            header.count != header.last_offset_delta.saturating_add(1),
-            "the record count does not fit the offsets",
-        ),
+        (header.count != header.last_offset_delta.saturating_add(1), "the record count does not fit the offsets"),
         (header.is_control(), "clients may not write control batches"),
-        (
-            header.producer_id >= 0 && header.base_sequence < 0,
-            "a producer id needs a base sequence",
-        ),
-        (
-            header.producer_id >= 0 && header.producer_epoch < 0,
-            "a producer id needs an epoch",
-        ),
+        (header.producer_id >= 0 && header.base_sequence < 0, "a producer id needs a base sequence"),
+        (header.producer_id >= 0 && header.producer_epoch < 0, "a producer id needs an epoch"),
         (header.producer_id < -1, "the producer id is negative"),
-        (
-            header.producer_id == -1 && header.base_sequence >= 0,
-            "a base sequence needs a producer id",
-        ),
-        (
-            header.producer_id == -1 && header.is_transactional(),
-            "a transactional batch needs a producer id",
-        ),
+        (header.producer_id == -1 && header.base_sequence >= 0, "a base sequence needs a producer id"),
+        (header.producer_id == -1 && header.is_transactional(), "a transactional batch needs a producer id"),
         (header.has_delete_horizon(), "clients may not set a delete horizon"),
     ];
     if let Some((_, message)) = wrong.iter().find(|(found, _)| *found) {
@@ -253,10 +208,7 @@ fn check_fields(header: &Header) -> Result<(), Rejection> {
     }
     if header.is_log_append_time() {
         let message = "clients may not mark a batch with LogAppendTime";
-        return Err(Rejection {
-            refusal: Refusal::InvalidTimestamp,
-            ..Rejection::invalid(message)
-        });
+        return Err(Rejection { refusal: Refusal::InvalidTimestamp, ..Rejection::invalid(message) });
     }
     Ok(())
 }
@@ -307,21 +259,12 @@ impl Findings {
             .map(|(index, message)| format!("record {index}: {}", message.as_deref().unwrap_or_default()))
             .collect();
         let message = Some(quoted.join("; "));
-        Err(Rejection {
-            refusal,
-            message,
-            bad_records: self.bad,
-            show_log_start: true,
-        })
+        Err(Rejection { refusal, message, bad_records: self.bad, show_log_start: true })
     }
 }
 
 fn walk<S: Source>(mut source: S, header: &Header, rules: &Rules) -> Result<Findings, Broken> {
-    let mut findings = Findings {
-        max_timestamp: NO_TIMESTAMP,
-        worst: None,
-        bad: Vec::new(),
-    };
+    let mut findings = Findings { max_timestamp: NO_TIMESTAMP, worst: None, bad: Vec::new() };
     for index in 0..header.count {
         let record = read_record(&mut source, header)?;
         // Kafka puts wrong deltas of compressed batches right by packing them anew; we keep a client's bytes (T-346).
@@ -341,11 +284,7 @@ fn walk<S: Source>(mut source: S, header: &Header, rules: &Rules) -> Result<Find
 #[inline]
 fn judge(record: &Record, index: i32, rules: &Rules, findings: &mut Findings) {
     if rules.keys == Keys::Needed && record.key == Field::Null {
-        findings.note(
-            index,
-            Refusal::InvalidRecord,
-            "a compacted topic needs a key".to_owned(),
-        );
+        findings.note(index, Refusal::InvalidRecord, "a compacted topic needs a key".to_owned());
         return;
     }
     if rules.times == Times::LogAppendTime || record.timestamp == NO_TIMESTAMP {

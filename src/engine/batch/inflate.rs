@@ -55,10 +55,7 @@ pub(super) struct Plain<'a> {
 
 impl<'a> Plain<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            rest: bytes,
-            whole: bytes.len(),
-        }
+        Self { rest: bytes, whole: bytes.len() }
     }
 
     /// The next `count` bytes themselves.
@@ -121,14 +118,7 @@ impl<'a> Inflated<'a> {
             _ => return Err(Broken::UnknownCodec),
         };
         let limit = unpacked_limit(bytes.len());
-        Ok(Self {
-            codec,
-            window: Vec::new(),
-            at: 0,
-            filled: 0,
-            before_window: 0,
-            limit,
-        })
+        Ok(Self { codec, window: Vec::new(), at: 0, filled: 0, before_window: 0, limit })
     }
 
     /// Puts the next unpacked bytes into the window; `false` at the end.
@@ -188,9 +178,7 @@ impl Source for Inflated<'_> {
 
 fn zstd_decoder(bytes: &[u8]) -> Result<zstd::Decoder<'static, &[u8]>, Broken> {
     let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(|_| Broken::Compression)?;
-    decoder
-        .window_log_max(ZSTD_WINDOW_LOG)
-        .map_err(|_| Broken::Compression)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(|_| Broken::Compression)?;
     Ok(decoder)
 }
 
@@ -208,10 +196,7 @@ struct Snappy<'a> {
 impl<'a> Snappy<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self, Broken> {
         if !bytes.starts_with(&XERIAL_MAGIC) {
-            return Ok(Self {
-                rest: bytes,
-                framed: false,
-            });
+            return Ok(Self { rest: bytes, framed: false });
         }
         let rest = bytes.get(XERIAL_HEADER_BYTES..).ok_or(Broken::Compression)?;
         Ok(Self { rest, framed: true })
@@ -230,9 +215,7 @@ impl<'a> Snappy<'a> {
                 return Err(Broken::TooLarge);
             }
             window.resize(size, 0);
-            let filled = snap::raw::Decoder::new()
-                .decompress(block, window)
-                .map_err(|_| Broken::Compression)?;
+            let filled = snap::raw::Decoder::new().decompress(block, window).map_err(|_| Broken::Compression)?;
             if filled > 0 {
                 return Ok(filled);
             }

@@ -47,11 +47,7 @@ pub fn write(
     log_append_time: bool,
 ) -> [u8; MARKER_BYTES] {
     let mut bytes = [0; MARKER_BYTES];
-    let attributes = if log_append_time {
-        ATTRIBUTES | LOG_APPEND_TIME
-    } else {
-        ATTRIBUTES
-    };
+    let attributes = if log_append_time { ATTRIBUTES | LOG_APPEND_TIME } else { ATTRIBUTES };
     let length = i32::try_from(MARKER_BYTES.saturating_sub(LENGTH_PREFIX_BYTES)).unwrap_or_default();
     let kind: i16 = match marker.outcome {
         Outcome::Abort => 0,
@@ -101,10 +97,7 @@ pub fn read(batch: &[u8]) -> Option<ReadMarker> {
         1 => Some(Outcome::Commit),
         _ => None,
     };
-    Some(ReadMarker {
-        outcome,
-        coordinator_epoch: i32::from_be_bytes(*value.first_chunk()?),
-    })
+    Some(ReadMarker { outcome, coordinator_epoch: i32::from_be_bytes(*value.first_chunk()?) })
 }
 
 /// A field of which the first two bytes are a version, and what follows them.

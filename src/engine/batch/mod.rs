@@ -80,9 +80,7 @@ impl Header {
     /// Bytes of the whole batch, or `None` when the length field cannot be one of a v2 batch.
     #[must_use]
     pub fn size(&self) -> Option<usize> {
-        let size = usize::try_from(self.batch_length)
-            .ok()?
-            .checked_add(LENGTH_PREFIX_BYTES)?;
+        let size = usize::try_from(self.batch_length).ok()?.checked_add(LENGTH_PREFIX_BYTES)?;
         (size >= HEADER_BYTES).then_some(size)
     }
 
@@ -131,20 +129,13 @@ impl Header {
     /// The producer, if the batch has one.
     #[must_use]
     pub fn producer(&self) -> Option<Producer> {
-        (self.producer_id >= 0).then_some(Producer {
-            id: self.producer_id,
-            epoch: self.producer_epoch,
-        })
+        (self.producer_id >= 0).then_some(Producer { id: self.producer_id, epoch: self.producer_epoch })
     }
 
     /// Sequence of the last record, wrapped at 2^31 (T-351); -1 where the batch has none.
     #[must_use]
     pub fn last_sequence(&self) -> i32 {
-        if self.base_sequence < 0 {
-            -1
-        } else {
-            add_sequence(self.base_sequence, self.last_offset_delta)
-        }
+        if self.base_sequence < 0 { -1 } else { add_sequence(self.base_sequence, self.last_offset_delta) }
     }
 }
 

@@ -44,24 +44,14 @@ enum Bytes<'a> {
 #[must_use]
 pub fn records(batch: &[u8]) -> Records<'_> {
     let Some(header) = Header::read(batch) else {
-        return Records {
-            header: NO_HEADER,
-            left: 0,
-            bytes: Bytes::Broken(Broken::Record),
-        };
+        return Records { header: NO_HEADER, left: 0, bytes: Bytes::Broken(Broken::Record) };
     };
-    let payload = batch
-        .get(HEADER_BYTES..header.size().unwrap_or(HEADER_BYTES))
-        .unwrap_or_default();
+    let payload = batch.get(HEADER_BYTES..header.size().unwrap_or(HEADER_BYTES)).unwrap_or_default();
     let bytes = match header.codec() {
         0 => Bytes::Plain(Plain::new(payload)),
         codec => Inflated::new(codec, payload).map_or_else(Bytes::Broken, Bytes::Inflated),
     };
-    Records {
-        left: header.count,
-        header,
-        bytes,
-    }
+    Records { left: header.count, header, bytes }
 }
 
 impl Iterator for Records<'_> {
@@ -123,17 +113,9 @@ pub(super) fn read_record<S: Source>(source: &mut S, header: &Header) -> Result<
     if source.taken().saturating_sub(start) != size {
         return Err(Broken::Record);
     }
-    let timestamp = if header.is_log_append_time() {
-        header.max_timestamp
-    } else {
-        header.base_timestamp.wrapping_add(delta)
-    };
-    Ok(Record {
-        offset_delta,
-        timestamp,
-        key,
-        value,
-    })
+    let timestamp =
+        if header.is_log_append_time() { header.max_timestamp } else { header.base_timestamp.wrapping_add(delta) };
+    Ok(Record { offset_delta, timestamp, key, value })
 }
 
 /// Passes over a field with its length before it.

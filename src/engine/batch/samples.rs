@@ -1,9 +1,6 @@
 //! Batches for tests, built record by record.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may count freely: an overflow fails it"
-)]
+#![expect(clippy::arithmetic_side_effects, reason = "a test may count freely: an overflow fails it")]
 
 use std::io::Write;
 

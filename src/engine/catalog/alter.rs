@@ -45,10 +45,7 @@ impl AlterOp {
             1 => Ok(Self::Delete),
             2 => value().map(Self::Append),
             3 => value().map(Self::Subtract),
-            _ => Err(Refused::new(
-                Refusal::InvalidRequest,
-                format!("The config operation {code} is not known."),
-            )),
+            _ => Err(Refused::new(Refusal::InvalidRequest, format!("The config operation {code} is not known."))),
         }
     }
 }
@@ -118,9 +115,9 @@ impl TopicSettings {
             | ConfigType::Short
             | ConfigType::Long
             | ConfigType::Double
-            | ConfigType::Unknown => Err(invalid(format!(
-                "The config {key} is no list, so nothing can be added to it or taken from it"
-            ))),
+            | ConfigType::Unknown => {
+                Err(invalid(format!("The config {key} is no list, so nothing can be added to it or taken from it")))
+            }
         }
     }
 }

@@ -69,8 +69,7 @@ impl BrokerLevels {
 
 /// Every broker setting behind a topic's, with the topic's.
 pub(super) fn all_behind() -> impl Iterator<Item = (&'static TopicKey, &'static Behind)> {
-    KEYS.iter()
-        .flat_map(|key| key.behind.iter().map(move |behind| (key, behind)))
+    KEYS.iter().flat_map(|key| key.behind.iter().map(move |behind| (key, behind)))
 }
 
 impl Behind {
@@ -105,145 +104,45 @@ pub(super) struct BrokerKey {
 }
 
 const fn key(name: &'static str, kind: ConfigType, default: Option<&'static str>, doc: &'static str) -> BrokerKey {
-    BrokerKey {
-        name,
-        kind,
-        default,
-        doc,
-    }
+    BrokerKey { name, kind, default, doc }
 }
 
 /// Those that tools look at, beside the ones behind a topic's settings, in the order of their names.
 pub(super) static BROKER_KEYS: &[BrokerKey] = &[
-    key(
-        "advertised.listeners",
-        ConfigType::List,
-        None,
-        "The addresses that clients are told.",
-    ),
+    key("advertised.listeners", ConfigType::List, None, "The addresses that clients are told."),
     key(
         "auto.create.topics.enable",
         ConfigType::Boolean,
         Some("true"),
         "Whether Metadata makes a topic it is asked for.",
     ),
-    key(
-        "broker.id",
-        ConfigType::Int,
-        None,
-        "This broker's node id under its older name.",
-    ),
-    key(
-        "default.replication.factor",
-        ConfigType::Int,
-        Some("1"),
-        "Replicas of a topic that names no number.",
-    ),
-    key(
-        "delete.topic.enable",
-        ConfigType::Boolean,
-        Some("true"),
-        "Whether a client may delete topics.",
-    ),
-    key(
-        "group.initial.rebalance.delay.ms",
-        ConfigType::Int,
-        Some("3000"),
-        "How long a new group waits for members.",
-    ),
-    key(
-        "group.max.session.timeout.ms",
-        ConfigType::Int,
-        Some("1800000"),
-        "The longest session timeout of a member.",
-    ),
-    key(
-        "group.max.size",
-        ConfigType::Int,
-        Some("2147483647"),
-        "The most members of one group.",
-    ),
-    key(
-        "group.min.session.timeout.ms",
-        ConfigType::Int,
-        Some("6000"),
-        "The shortest session timeout of a member.",
-    ),
+    key("broker.id", ConfigType::Int, None, "This broker's node id under its older name."),
+    key("default.replication.factor", ConfigType::Int, Some("1"), "Replicas of a topic that names no number."),
+    key("delete.topic.enable", ConfigType::Boolean, Some("true"), "Whether a client may delete topics."),
+    key("group.initial.rebalance.delay.ms", ConfigType::Int, Some("3000"), "How long a new group waits for members."),
+    key("group.max.session.timeout.ms", ConfigType::Int, Some("1800000"), "The longest session timeout of a member."),
+    key("group.max.size", ConfigType::Int, Some("2147483647"), "The most members of one group."),
+    key("group.min.session.timeout.ms", ConfigType::Int, Some("6000"), "The shortest session timeout of a member."),
     key("listeners", ConfigType::List, None, "The addresses that are bound."),
     key("log.dirs", ConfigType::List, None, "The directory of the data."),
     key("node.id", ConfigType::Int, None, "This broker's node id."),
-    key(
-        "num.partitions",
-        ConfigType::Int,
-        None,
-        "Partitions of a topic that names no number.",
-    ),
-    key(
-        "offset.metadata.max.bytes",
-        ConfigType::Int,
-        Some("4096"),
-        "The longest metadata of a committed offset.",
-    ),
-    key(
-        "offsets.retention.minutes",
-        ConfigType::Int,
-        Some("10080"),
-        "How long offsets of an empty group are kept.",
-    ),
-    key(
-        "offsets.topic.num.partitions",
-        ConfigType::Int,
-        Some("50"),
-        "Partitions that groups are numbered over.",
-    ),
-    key(
-        "offsets.topic.replication.factor",
-        ConfigType::Short,
-        Some("1"),
-        "Replicas of committed offsets.",
-    ),
-    key(
-        "process.roles",
-        ConfigType::List,
-        Some("broker,controller"),
-        "One process is broker and controller.",
-    ),
-    key(
-        "producer.id.expiration.ms",
-        ConfigType::Int,
-        Some("86400000"),
-        "How long an idle producer is remembered.",
-    ),
-    key(
-        "socket.request.max.bytes",
-        ConfigType::Int,
-        Some("104857600"),
-        "The largest request that is read.",
-    ),
-    key(
-        "transaction.max.timeout.ms",
-        ConfigType::Int,
-        Some("900000"),
-        "The longest timeout of a transaction.",
-    ),
-    key(
-        "transaction.state.log.min.isr",
-        ConfigType::Int,
-        Some("1"),
-        "Replicas a transaction's state must reach.",
-    ),
+    key("num.partitions", ConfigType::Int, None, "Partitions of a topic that names no number."),
+    key("offset.metadata.max.bytes", ConfigType::Int, Some("4096"), "The longest metadata of a committed offset."),
+    key("offsets.retention.minutes", ConfigType::Int, Some("10080"), "How long offsets of an empty group are kept."),
+    key("offsets.topic.num.partitions", ConfigType::Int, Some("50"), "Partitions that groups are numbered over."),
+    key("offsets.topic.replication.factor", ConfigType::Short, Some("1"), "Replicas of committed offsets."),
+    key("process.roles", ConfigType::List, Some("broker,controller"), "One process is broker and controller."),
+    key("producer.id.expiration.ms", ConfigType::Int, Some("86400000"), "How long an idle producer is remembered."),
+    key("socket.request.max.bytes", ConfigType::Int, Some("104857600"), "The largest request that is read."),
+    key("transaction.max.timeout.ms", ConfigType::Int, Some("900000"), "The longest timeout of a transaction."),
+    key("transaction.state.log.min.isr", ConfigType::Int, Some("1"), "Replicas a transaction's state must reach."),
     key(
         "transaction.state.log.num.partitions",
         ConfigType::Int,
         Some("50"),
         "Partitions that transactional ids are numbered over.",
     ),
-    key(
-        "transaction.state.log.replication.factor",
-        ConfigType::Short,
-        Some("1"),
-        "Replicas of transactional state.",
-    ),
+    key("transaction.state.log.replication.factor", ConfigType::Short, Some("1"), "Replicas of transactional state."),
     key(
         "transactional.id.expiration.ms",
         ConfigType::Int,

@@ -97,9 +97,7 @@ impl Catalog {
             let count = times.entry(&spec.name).or_default();
             *count = count.saturating_add(1);
         }
-        let asked = specs
-            .iter()
-            .fold(0_i64, |sum, spec| sum.saturating_add(spec.asked_partitions(defaults)));
+        let asked = specs.iter().fold(0_i64, |sum, spec| sum.saturating_add(spec.asked_partitions(defaults)));
         let mut taken = BTreeSet::new();
         let mut results = Vec::new();
         for spec in specs {
@@ -170,10 +168,7 @@ impl Catalog {
     fn check_new_name(&self, name: &str) -> Result<(), Refused> {
         names::check_name(name).map_err(|bad| Refused::new(Refusal::InvalidTopic, bad.to_string()))?;
         if self.topic(name).is_some() {
-            return Err(Refused::new(
-                Refusal::TopicAlreadyExists,
-                format!("Topic '{name}' already exists."),
-            ));
+            return Err(Refused::new(Refusal::TopicAlreadyExists, format!("Topic '{name}' already exists.")));
         }
         match self.colliding(name) {
             Some(held) => Err(collides(name, held.as_str())),
@@ -184,11 +179,7 @@ impl Catalog {
 
 /// Takes a name for this request, unless another name of it that collides with it is taken (M-225 R).
 fn take_name(taken: &mut BTreeSet<String>, name: &str) -> Result<(), Refused> {
-    if taken.insert(names::flattened(name)) {
-        Ok(())
-    } else {
-        Err(collides(name, "another topic of this request"))
-    }
+    if taken.insert(names::flattened(name)) { Ok(()) } else { Err(collides(name, "another topic of this request")) }
 }
 
 fn collides(name: &str, held: &str) -> Refused {
@@ -207,10 +198,7 @@ pub(super) fn too_many_partitions(asked: i64) -> Refused {
 fn check_not_reserved(catalog: &Catalog, name: &str) -> Result<(), Refused> {
     let reserved = name == names::CLUSTER_METADATA || (names::is_internal(name) && catalog.topic(name).is_none());
     if reserved {
-        return Err(Refused::new(
-            Refusal::InvalidRequest,
-            format!("The topic name {name} is reserved."),
-        ));
+        return Err(Refused::new(Refusal::InvalidRequest, format!("The topic name {name} is reserved.")));
     }
     Ok(())
 }
@@ -262,9 +250,7 @@ fn check_assignments(spec: &CreateTopic, defaults: &Defaults) -> Result<i32, Ref
     }
     // All different, so they are 0 to n - 1 when they count up from 0 without a gap.
     if (0..).zip(&numbers).any(|(expected, number)| expected != *number) {
-        return Err(bad_assignment(
-            "The partitions assigned do not count up from 0 without a gap.".to_owned(),
-        ));
+        return Err(bad_assignment("The partitions assigned do not count up from 0 without a gap.".to_owned()));
     }
     i32::try_from(numbers.len()).map_err(|_| too_many_partitions(i64::MAX))
 }
@@ -285,17 +271,12 @@ pub(super) fn check_brokers(brokers: &[i32], node_id: i32) -> Result<(), Refused
         [] => Err(bad_assignment("A partition is assigned to no broker.".to_owned())),
         _ => match brokers.iter().find(|broker| **broker != node_id) {
             Some(unknown) => Err(bad_assignment(format!("The broker {unknown} is not registered."))),
-            None => Err(bad_assignment(format!(
-                "A partition is assigned to broker {node_id} twice."
-            ))),
+            None => Err(bad_assignment(format!("A partition is assigned to broker {node_id} twice."))),
         },
     }
 }
 
 /// For a message about a name of whatever length.
 pub(super) fn no_such_topic(name: &str) -> Refused {
-    Refused::new(
-        Refusal::UnknownTopicOrPartition,
-        format!("The topic '{}' does not exist.", excerpt(name)),
-    )
+    Refused::new(Refusal::UnknownTopicOrPartition, format!("The topic '{}' does not exist.", excerpt(name)))
 }

@@ -207,10 +207,7 @@ impl TopicSettings {
     #[must_use]
     pub fn describe(&self, keys: Option<&[String]>, defaults: &Defaults) -> Vec<ConfigEntry> {
         let wanted = Wanted(keys);
-        let known = self
-            .shown()
-            .filter(|key| wanted.has(key.name))
-            .map(|key| self.describe_key(key, defaults));
+        let known = self.shown().filter(|key| wanted.has(key.name)).map(|key| self.describe_key(key, defaults));
         let unknown = self.unknown().filter(|name| wanted.has(name)).map(describe_unknown);
         let mut entries: Vec<_> = known.chain(unknown).collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -224,11 +221,7 @@ impl TopicSettings {
             .map(|level| Synonym {
                 name: level.name.to_owned(),
                 // A topic's own level is shown as understood; another is shown as it stands there.
-                value: if level.source == ConfigSource::Topic {
-                    level.parsed.text()
-                } else {
-                    level.text.into_owned()
-                },
+                value: if level.source == ConfigSource::Topic { level.parsed.text() } else { level.text.into_owned() },
                 source: level.source,
             })
             .collect();
@@ -282,9 +275,7 @@ fn describe_all_brokers(wanted: Wanted<'_>, defaults: &Defaults) -> Vec<ConfigEn
     let mut entries: Vec<_> = set
         .map(|(key, behind)| {
             let mut entry = describe_behind(key, behind, defaults);
-            entry
-                .synonyms
-                .retain(|synonym| synonym.source == ConfigSource::DynamicDefaultBroker);
+            entry.synonyms.retain(|synonym| synonym.source == ConfigSource::DynamicDefaultBroker);
             entry.source = ConfigSource::DynamicDefaultBroker;
             if let Some(synonym) = entry.synonyms.first() {
                 entry.value = ConfigValue::Text(synonym.value.clone());
@@ -301,11 +292,7 @@ fn describe_behind(key: &'static TopicKey, behind: &'static Behind, defaults: &D
     let is_last = key.behind.last().is_some_and(|last| last.name == behind.name);
     if let Some(text) = behind.default_text(key).filter(|_| is_last) {
         let value = text.into_owned();
-        synonyms.push(Synonym {
-            name: behind.name.to_owned(),
-            value,
-            source: ConfigSource::Default,
-        });
+        synonyms.push(Synonym { name: behind.name.to_owned(), value, source: ConfigSource::Default });
     }
     let is_first = key.behind.first().is_some_and(|first| first.name == behind.name);
     ConfigEntry {
@@ -315,15 +302,8 @@ fn describe_behind(key: &'static TopicKey, behind: &'static Behind, defaults: &D
         // A-342 R: of several names of one thing, the one that counts most can be changed at run time.
         read_only: !is_first,
         synonyms,
-        kind: if behind.unit == 1 {
-            key.check.kind()
-        } else {
-            ConfigType::Int
-        },
-        documentation: Some(Cow::Owned(format!(
-            "What topics get that do not set {}. {}",
-            key.name, key.doc
-        ))),
+        kind: if behind.unit == 1 { key.check.kind() } else { ConfigType::Int },
+        documentation: Some(Cow::Owned(format!("What topics get that do not set {}. {}", key.name, key.doc))),
     }
 }
 
@@ -337,19 +317,11 @@ fn describe_broker_key(key: &BrokerKey, defaults: &Defaults) -> Option<ConfigEnt
     };
     if let Some(number) = own {
         let (name, value) = (key.name.to_owned(), number.to_string());
-        synonyms = vec![Synonym {
-            name,
-            value,
-            source: ConfigSource::StaticBroker,
-        }];
+        synonyms = vec![Synonym { name, value, source: ConfigSource::StaticBroker }];
     }
     if let Some(default) = key.default {
         let (name, value) = (key.name.to_owned(), default.to_owned());
-        synonyms.push(Synonym {
-            name,
-            value,
-            source: ConfigSource::Default,
-        });
+        synonyms.push(Synonym { name, value, source: ConfigSource::Default });
     }
     if synonyms.is_empty() {
         return None;
@@ -368,17 +340,11 @@ fn describe_broker_key(key: &BrokerKey, defaults: &Defaults) -> Option<ConfigEnt
 fn broker_synonyms(name: &str, defaults: &Defaults) -> Vec<Synonym> {
     let levels = defaults.levels.highest_first();
     let found = levels.into_iter().filter_map(|(source, given)| {
-        given.get(name).map(|value| Synonym {
-            name: name.to_owned(),
-            value: value.clone(),
-            source,
-        })
+        given.get(name).map(|value| Synonym { name: name.to_owned(), value: value.clone(), source })
     });
     found.collect()
 }
 
 fn value_of(synonyms: &[Synonym]) -> ConfigValue {
-    synonyms
-        .first()
-        .map_or(ConfigValue::Absent, |synonym| ConfigValue::Text(synonym.value.clone()))
+    synonyms.first().map_or(ConfigValue::Absent, |synonym| ConfigValue::Text(synonym.value.clone()))
 }

@@ -22,10 +22,7 @@ impl Catalog {
         let held = topic.partition_count();
         let added = count.saturating_sub(held);
         if added == 0 {
-            return Err(Refused::new(
-                Refusal::InvalidPartitions,
-                format!("Topic already has {held} partition(s)."),
-            ));
+            return Err(Refused::new(Refusal::InvalidPartitions, format!("Topic already has {held} partition(s).")));
         }
         if added < 0 {
             let message = format!("The topic {name} has {held} partition(s); {count} would not be an increase.");
@@ -38,15 +35,10 @@ impl Catalog {
             return Ok(added);
         };
         if i32::try_from(assignments.len()) != Ok(added) {
-            let message = format!(
-                "{added} partition(s) are added, but {} are assigned.",
-                assignments.len()
-            );
+            let message = format!("{added} partition(s) are added, but {} are assigned.", assignments.len());
             return Err(Refused::new(Refusal::InvalidReplicaAssignment, message));
         }
-        assignments
-            .iter()
-            .try_for_each(|brokers| check_brokers(brokers, defaults.node_id))?;
+        assignments.iter().try_for_each(|brokers| check_brokers(brokers, defaults.node_id))?;
         Ok(added)
     }
 

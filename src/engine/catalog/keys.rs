@@ -74,11 +74,7 @@ impl Parsed {
 /// The items of a list. Blanks around items do not count; a blank text is the empty list.
 pub(super) fn list_items(text: &str) -> Vec<String> {
     let text = text.trim();
-    if text.is_empty() {
-        Vec::new()
-    } else {
-        text.split(',').map(|item| item.trim().to_owned()).collect()
-    }
+    if text.is_empty() { Vec::new() } else { text.split(',').map(|item| item.trim().to_owned()).collect() }
 }
 
 impl Check {
@@ -102,19 +98,13 @@ impl Check {
                 true => Err("Tiered storage is not available on this broker".to_owned()),
                 false => Ok(Parsed::Bool(false)),
             },
-            Self::Int(least, most) => number(text, "INT")
-                .and_then(|n| within(n, least, most))
-                .map(Parsed::Int),
+            Self::Int(least, most) => number(text, "INT").and_then(|n| within(n, least, most)).map(Parsed::Int),
             Self::Level(least, most) => match number(text, "INT")? {
                 -1 => Ok(Parsed::Int(-1)),
                 level => within(level, least, most).map(Parsed::Int),
             },
-            Self::Long(least, most) => number(text, "LONG")
-                .and_then(|n| within(n, least, most))
-                .map(Parsed::Long),
-            Self::Ratio => number(text, "DOUBLE")
-                .and_then(|n| within(n, 0.0, 1.0))
-                .map(Parsed::Double),
+            Self::Long(least, most) => number(text, "LONG").and_then(|n| within(n, least, most)).map(Parsed::Long),
+            Self::Ratio => number(text, "DOUBLE").and_then(|n| within(n, 0.0, 1.0)).map(Parsed::Double),
             Self::OneOf(valid) if valid.contains(&text) => Ok(Parsed::Text(text.to_owned())),
             Self::OneOf(valid) => Err(format!("String must be one of: {}", valid.join(", "))),
             Self::ListOf(valid) => parse_list(text, valid).map(Parsed::List),

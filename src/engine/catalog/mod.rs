@@ -43,10 +43,7 @@ pub struct Refused {
 
 impl Refused {
     fn new(refusal: Refusal, message: impl Into<String>) -> Self {
-        Self {
-            refusal,
-            message: message.into(),
-        }
+        Self { refusal, message: message.into() }
     }
 }
 
@@ -154,10 +151,7 @@ impl Catalog {
                 self.parts.insert(part, (topic.id, index));
             }
         }
-        self.flattened.insert(
-            TopicName::from(names::flattened(topic.name.as_str())),
-            topic.name.clone(),
-        );
+        self.flattened.insert(TopicName::from(names::flattened(topic.name.as_str())), topic.name.clone());
         self.by_id.insert(topic.id, Arc::clone(&topic));
         self.by_name.insert(topic.name.clone(), topic);
     }
@@ -184,8 +178,6 @@ impl Catalog {
 
     /// An existing topic other than `name` whose metrics would collide with its own (M-201).
     fn colliding(&self, name: &str) -> Option<&TopicName> {
-        self.flattened
-            .get(names::flattened(name).as_str())
-            .filter(|held| held.as_str() != name)
+        self.flattened.get(names::flattened(name).as_str()).filter(|held| held.as_str() != name)
     }
 }

@@ -52,12 +52,7 @@ impl Topic {
         for _ in 0..count {
             parts.push(PartId(i64::from_be_bytes(take(&mut rest, "partition id")?)));
         }
-        Ok(Self {
-            id,
-            name,
-            parts,
-            settings: TopicSettings::decode(rest)?,
-        })
+        Ok(Self { id, name, parts, settings: TopicSettings::decode(rest)? })
     }
 }
 
@@ -87,13 +82,7 @@ impl TopicSettings {
             let key = take_text(&mut rest, "key of a setting")?;
             given.insert(key.to_owned(), take_text(&mut rest, "value of a setting")?.to_owned());
         }
-        if rest.is_empty() {
-            Ok(Self::stored(given))
-        } else {
-            Err(DamagedRow {
-                what: "bytes behind the end",
-            })
-        }
+        if rest.is_empty() { Ok(Self::stored(given)) } else { Err(DamagedRow { what: "bytes behind the end" }) }
     }
 }
 
@@ -113,11 +102,7 @@ fn take<const N: usize>(rest: &mut &[u8], what: &'static str) -> Result<[u8; N],
 }
 
 fn take_version(rest: &mut &[u8], what: &'static str) -> Result<(), DamagedRow> {
-    if take::<1>(rest, what)? == [VERSION] {
-        Ok(())
-    } else {
-        Err(DamagedRow { what })
-    }
+    if take::<1>(rest, what)? == [VERSION] { Ok(()) } else { Err(DamagedRow { what }) }
 }
 
 fn take_count(rest: &mut &[u8], what: &'static str) -> Result<u32, DamagedRow> {

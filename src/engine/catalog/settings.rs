@@ -114,10 +114,7 @@ impl TopicSettings {
         let mut settings = Self::default();
         for (name, value) in given {
             let Some(value) = value else {
-                return Err(invalid(format!(
-                    "Null value not supported for topic configs: {}",
-                    excerpt(name)
-                )));
+                return Err(invalid(format!("Null value not supported for topic configs: {}", excerpt(name))));
             };
             settings = settings.set(name, value)?;
         }
@@ -144,12 +141,9 @@ impl TopicSettings {
     pub(super) fn set(mut self, name: &str, value: &str) -> Result<Self, Refused> {
         let key = known(name)?;
         check_length(name, value)?;
-        key.check.parse(value).map_err(|why| {
-            invalid(format!(
-                "Invalid value {} for configuration {name}: {why}",
-                excerpt(value)
-            ))
-        })?;
+        key.check
+            .parse(value)
+            .map_err(|why| invalid(format!("Invalid value {} for configuration {name}: {why}", excerpt(value))))?;
         self.given.insert(name.to_owned(), value.to_owned());
         Ok(self)
     }
@@ -192,9 +186,7 @@ impl TopicSettings {
             delete_retention_ms: self.long("delete.retention.ms", levels),
             min_compaction_lag_ms: self.long("min.compaction.lag.ms", levels),
             max_compaction_lag_ms: self.long("max.compaction.lag.ms", levels),
-            min_cleanable_dirty_ratio: self
-                .value("min.cleanable.dirty.ratio", levels)
-                .map_or(0.5, |v| v.double()),
+            min_cleanable_dirty_ratio: self.value("min.cleanable.dirty.ratio", levels).map_or(0.5, |v| v.double()),
             file_delete_delay_ms: self.long("file.delete.delay.ms", levels),
         }
     }
@@ -216,24 +208,14 @@ impl TopicSettings {
         if let Some(text) = self.given.get(key.name)
             && let Ok(parsed) = key.check.parse(text)
         {
-            found.push(Level {
-                source: ConfigSource::Topic,
-                name: key.name,
-                text: Cow::Borrowed(text),
-                parsed,
-            });
+            found.push(Level { source: ConfigSource::Topic, name: key.name, text: Cow::Borrowed(text), parsed });
         }
         for (source, given) in levels.highest_first() {
             for behind in key.behind {
                 if let Some(text) = given.get(behind.name)
                     && let Ok(parsed) = behind.parse(key, text)
                 {
-                    found.push(Level {
-                        source,
-                        name: behind.name,
-                        text: Cow::Borrowed(text),
-                        parsed,
-                    });
+                    found.push(Level { source, name: behind.name, text: Cow::Borrowed(text), parsed });
                 }
             }
         }
@@ -241,12 +223,7 @@ impl TopicSettings {
             && let Some(text) = behind.default_text(key)
             && let Ok(parsed) = behind.parse(key, &text)
         {
-            found.push(Level {
-                source: ConfigSource::Default,
-                name: behind.name,
-                text,
-                parsed,
-            });
+            found.push(Level { source: ConfigSource::Default, name: behind.name, text, parsed });
         }
         found
     }
@@ -283,16 +260,12 @@ impl TopicSettings {
 
     /// The keys that were given but that nobody knows any more.
     pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
-        self.given
-            .keys()
-            .map(String::as_str)
-            .filter(|name| topic_key(name).is_none())
+        self.given.keys().map(String::as_str).filter(|name| topic_key(name).is_none())
     }
 
     /// The keys to show: all known ones that have a value.
     pub(super) fn shown(&self) -> impl Iterator<Item = &'static TopicKey> {
-        KEYS.iter()
-            .filter(|key| key.default.is_some() || self.given.contains_key(key.name))
+        KEYS.iter().filter(|key| key.default.is_some() || self.given.contains_key(key.name))
     }
 }
 
@@ -307,9 +280,7 @@ pub(super) fn check_length(name: &str, value: &str) -> Result<(), Refused> {
         return Ok(());
     }
     let name = excerpt(name);
-    Err(invalid(format!(
-        "The value of configuration {name} is longer than {MAX_VALUE_CHARS} characters"
-    )))
+    Err(invalid(format!("The value of configuration {name} is longer than {MAX_VALUE_CHARS} characters")))
 }
 
 pub(super) fn invalid(message: String) -> Refused {
@@ -319,8 +290,5 @@ pub(super) fn invalid(message: String) -> Refused {
 /// The start of a client's text, for a message that has to fit an answer whatever the text was.
 pub(super) fn excerpt(text: &str) -> &str {
     const SHOWN_CHARS: usize = 200;
-    text.char_indices()
-        .nth(SHOWN_CHARS)
-        .and_then(|(end, _)| text.get(..end))
-        .unwrap_or(text)
+    text.char_indices().nth(SHOWN_CHARS).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }

@@ -80,10 +80,7 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
 
     /// All entries in the order of their keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.shelves
-            .iter()
-            .flat_map(|shelf| shelf.iter())
-            .map(|(key, value)| (key, value))
+        self.shelves.iter().flat_map(|shelf| shelf.iter()).map(|(key, value)| (key, value))
     }
 
     /// The entries from `key` on, in the order of their keys.
@@ -95,14 +92,8 @@ impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
         K: Borrow<Q>,
     {
         let index = self.shelf_of(key);
-        let within = self
-            .shelves
-            .get(index)
-            .map_or(0, |shelf| shelf.partition_point(|(k, _)| k.borrow() < key));
+        let within = self.shelves.get(index).map_or(0, |shelf| shelf.partition_point(|(k, _)| k.borrow() < key));
         let shelves = self.shelves.iter().skip(index);
-        shelves
-            .flat_map(|shelf| shelf.iter())
-            .skip(within)
-            .map(|(key, value)| (key, value))
+        shelves.flat_map(|shelf| shelf.iter()).skip(within).map(|(key, value)| (key, value))
     }
 }

@@ -1,12 +1,7 @@
 use super::*;
 
 pub(super) fn defaults() -> Defaults {
-    Defaults {
-        partitions: 3,
-        node_id: 1,
-        replication: Replication::Refuse,
-        levels: BrokerLevels::default(),
-    }
+    Defaults { partitions: 3, node_id: 1, replication: Replication::Refuse, levels: BrokerLevels::default() }
 }
 
 pub(super) fn topic(name: &str, number: u8, parts: &[i64]) -> Topic {
@@ -43,11 +38,8 @@ fn names_follow_m_201() {
     for (name, expected) in table {
         assert_eq!(check_name(name), expected, "M-201 {name:?}");
     }
-    for (name, internal) in [
-        ("__consumer_offsets", true),
-        ("__transaction_state", true),
-        ("__share_group_state", true),
-    ] {
+    for (name, internal) in [("__consumer_offsets", true), ("__transaction_state", true), ("__share_group_state", true)]
+    {
         assert_eq!(is_internal(name), internal, "M-201 {name}");
     }
     assert!(!is_internal("consumer_offsets"), "M-201");
@@ -79,34 +71,23 @@ fn ids_follow_m_202() {
 
 #[test]
 fn a_catalog_finds_topics_by_name_id_and_part() {
-    let old = Catalog::default()
-        .with(topic("b", 2, &[20, 21]))
-        .with(topic("a", 1, &[10]));
+    let old = Catalog::default().with(topic("b", 2, &[20, 21])).with(topic("a", 1, &[10]));
     let new = old.with(topic("c", 3, &[30])).without(&TopicName::from("a"));
     assert_eq!(names_of(&old), ["a", "b"], "what was shared stays as it was");
     assert_eq!(names_of(&new), ["b", "c"]);
     assert_eq!(new.part(PartId(21)).map(|(t, i)| (t.name.as_str(), i)), Some(("b", 1)));
     assert_eq!(new.part_id("b", 1), Some(PartId(21)));
-    assert_eq!(
-        (new.part_id("b", 2), new.part_id("b", -1), new.part_id("x", 0)),
-        (None, None, None),
-        "C-86"
-    );
+    assert_eq!((new.part_id("b", 2), new.part_id("b", -1), new.part_id("x", 0)), (None, None, None), "C-86");
     assert!(new.part(PartId(10)).is_none() && old.part(PartId(10)).is_some());
     assert!(new.topic_by_id(TopicId([1; 16])).is_none() && new.topic_by_id(TopicId([3; 16])).is_some());
-    assert!(
-        Arc::ptr_eq(old.topic("b").unwrap(), new.topic("b").unwrap()),
-        "shared, not copied"
-    );
+    assert!(Arc::ptr_eq(old.topic("b").unwrap(), new.topic("b").unwrap()), "shared, not copied");
     assert_eq!(names_of(&new.without(&TopicName::from("nobody"))), ["b", "c"]);
 }
 
 /// A topic made again under its name shares nothing with the one before (M-202, M-233).
 #[test]
 fn a_new_topic_of_an_old_name_takes_its_place_whole() {
-    let catalog = Catalog::default()
-        .with(topic("a", 1, &[10, 11]))
-        .with(topic("a", 2, &[12]));
+    let catalog = Catalog::default().with(topic("a", 1, &[10, 11])).with(topic("a", 2, &[12]));
     assert_eq!((catalog.len(), catalog.partition_count()), (1, 1));
     assert!(catalog.topic_by_id(TopicId([1; 16])).is_none());
     assert!(catalog.part(PartId(10)).is_none() && catalog.part(PartId(12)).is_some());
@@ -135,11 +116,7 @@ fn ten_thousand_topics_are_made_and_dropped_one_by_one() {
     assert!(catalog.iter().map(|t| &t.name).is_sorted());
     assert_eq!(catalog.iter_from("t09998").count(), 2, "M-235");
     assert_eq!(catalog.iter_from("t0999").count(), 10, "M-235");
-    assert_eq!(
-        (catalog.iter_from("").count(), catalog.iter_from("u").count()),
-        (10_000, 0),
-        "M-235"
-    );
+    assert_eq!((catalog.iter_from("").count(), catalog.iter_from("u").count()), (10_000, 0), "M-235");
     for n in 0..10_000 {
         let (topic, _) = catalog.part(PartId(n)).unwrap();
         assert_eq!((topic.name.as_str(), topic.id), (name(n).as_str(), id(n)));
@@ -155,10 +132,7 @@ fn ten_thousand_topics_are_made_and_dropped_one_by_one() {
 fn rows_come_back_as_they_went() {
     let mut one = topic("a.b", 7, &[1, i64::MAX, 3]);
     one.settings = TopicSettings::of(
-        &[
-            ("retention.ms".to_owned(), Some(" 5 ".to_owned())),
-            ("cleanup.policy".to_owned(), Some(String::new())),
-        ],
+        &[("retention.ms".to_owned(), Some(" 5 ".to_owned())), ("cleanup.policy".to_owned(), Some(String::new()))],
         &BrokerLevels::default(),
     )
     .unwrap();
@@ -172,12 +146,7 @@ fn rows_come_back_as_they_went() {
     }
     let mut longer = row.clone();
     longer.push(0);
-    assert_eq!(
-        Topic::decode(&longer),
-        Err(DamagedRow {
-            what: "bytes behind the end"
-        })
-    );
+    assert_eq!(Topic::decode(&longer), Err(DamagedRow { what: "bytes behind the end" }));
     // A count that promises more than there is asks for no memory.
     let mut huge = row.clone();
     let count_at = 1 + 16 + 4 + 3;

@@ -50,8 +50,6 @@ pub fn is_fit_topic_id(id: TopicId) -> bool {
     const DASH: u128 = 62;
     let bits = u128::from_be_bytes(id.0);
     // Twenty-one whole sextets, the last of them two bits above the end; those two bits alone never make a dash.
-    let has_dash = (2..=122_u32)
-        .step_by(6)
-        .any(|shift| bits.wrapping_shr(shift) & 0b11_1111 == DASH);
+    let has_dash = (2..=122_u32).step_by(6).any(|shift| bits.wrapping_shr(shift) & 0b11_1111 == DASH);
     bits > 1 && !has_dash
 }

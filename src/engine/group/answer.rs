@@ -147,12 +147,7 @@ impl SyncAnswer {
     /// A refusal.
     #[must_use]
     pub fn refused(refusal: Refusal) -> Self {
-        Self {
-            refusal: Some(refusal),
-            protocol_type: None,
-            protocol: None,
-            assignment: Bytes::new(),
-        }
+        Self { refusal: Some(refusal), protocol_type: None, protocol: None, assignment: Bytes::new() }
     }
 }
 
@@ -217,11 +212,7 @@ pub struct Step {
 impl Step {
     /// The step that changes nothing yet.
     pub(super) fn of(group: &Group) -> Self {
-        Self {
-            next: group.clone(),
-            answers: Vec::new(),
-            stored: false,
-        }
+        Self { next: group.clone(), answers: Vec::new(), stored: false }
     }
 
     pub(super) fn answer(&mut self, reply: ReplyTo, answer: impl Into<GroupAnswer>) {
@@ -241,11 +232,7 @@ impl Step {
             },
         };
         let (generation, protocol_type) = (group.generation, group.protocol_type.clone());
-        group.row = Arc::new(GroupRow {
-            generation,
-            protocol_type,
-            state,
-        });
+        group.row = Arc::new(GroupRow { generation, protocol_type, state });
         self.stored = true;
     }
 }

@@ -66,11 +66,7 @@ impl Group {
 
     fn check_claim(&self, claim: &Claim) -> Result<(), Refusal> {
         self.recognise(&claim.member, claim.instance.as_ref())?;
-        if claim.generation == self.generation {
-            Ok(())
-        } else {
-            Err(Refusal::IllegalGeneration)
-        }
+        if claim.generation == self.generation { Ok(()) } else { Err(Refusal::IllegalGeneration) }
     }
 }
 

@@ -61,12 +61,7 @@ impl Step {
         let State::Preparing(preparing) = &mut self.next.state else {
             return;
         };
-        if let Wait::Initial {
-            delay_ms,
-            rest_ms,
-            grew: true,
-            ..
-        } = preparing.wait
+        if let Wait::Initial { delay_ms, rest_ms, grew: true, .. } = preparing.wait
             && rest_ms > 0
         {
             preparing.wait = Wait::Initial {
@@ -88,13 +83,7 @@ impl Step {
         let leader = preparing.leader.clone();
         let parked = preparing.parked.clone();
         let left_behind = |m: &&Arc<super::Member>| m.instance.is_none() && !parked.contains_key(&m.id);
-        let gone: Vec<MemberId> = self
-            .next
-            .roster
-            .iter()
-            .filter(left_behind)
-            .map(|m| m.id.clone())
-            .collect();
+        let gone: Vec<MemberId> = self.next.roster.iter().filter(left_behind).map(|m| m.id.clone()).collect();
         for id in &gone {
             self.remove(id);
         }
@@ -117,24 +106,14 @@ impl Step {
     fn wait_again(&mut self, now: Now) {
         let wait_ms = self.next.roster.rebalance_timeout_ms().max(MIN_REPEATED_WAIT_MS);
         if let State::Preparing(preparing) = &mut self.next.state {
-            preparing.wait = Wait::Joining {
-                until_ms: now.mono_ms.saturating_add(wait_ms),
-            };
+            preparing.wait = Wait::Joining { until_ms: now.mono_ms.saturating_add(wait_ms) };
         }
     }
 
     fn begin_generation(&mut self, led: Option<MemberId>, parked: BTreeMap<MemberId, ReplyTo>, now: Now) {
         let group = &mut self.next;
-        let oldest = || {
-            group
-                .roster
-                .iter()
-                .filter(|m| parked.contains_key(&m.id))
-                .min_by_key(|m| m.place)
-        };
-        let leader = led
-            .filter(|id| parked.contains_key(id))
-            .or_else(|| oldest().map(|m| m.id.clone()));
+        let oldest = || group.roster.iter().filter(|m| parked.contains_key(&m.id)).min_by_key(|m| m.place);
+        let leader = led.filter(|id| parked.contains_key(id)).or_else(|| oldest().map(|m| m.id.clone()));
         let Some(leader) = leader else { return };
         group.generation = group.generation.saturating_add(1);
         group.restart_sessions(now);
@@ -142,10 +121,7 @@ impl Step {
         let protocol = group.roster.elect(&leader);
         group.state = State::Completing(Completing {
             elected: Elected { leader, protocol },
-            barrier: Barrier {
-                missing: group.roster.ids(),
-                until_ms,
-            },
+            barrier: Barrier { missing: group.roster.ids(), until_ms },
             parked: BTreeMap::new(),
         });
         for (id, reply) in parked {
@@ -210,11 +186,7 @@ impl Group {
             protocol: Some(Arc::clone(&elected.protocol)),
             leader: elected.leader.clone(),
             member: id.clone(),
-            members: if elected.leader == *id {
-                self.joined_members(&elected.protocol)
-            } else {
-                Vec::new()
-            },
+            members: if elected.leader == *id { self.joined_members(&elected.protocol) } else { Vec::new() },
             skip_assignment: false,
         }
     }

@@ -81,11 +81,7 @@ impl Group {
     /// # Errors
     /// `NonEmptyGroup` while it has members.
     pub fn may_delete(&self) -> Result<(), Refusal> {
-        if self.is_empty() {
-            Ok(())
-        } else {
-            Err(Refusal::NonEmptyGroup)
-        }
+        if self.is_empty() { Ok(()) } else { Err(Refusal::NonEmptyGroup) }
     }
 
     /// Whether OffsetDelete may look at its topics at all; each that [`Group::subscription`] covers is then refused
@@ -94,11 +90,7 @@ impl Group {
     /// # Errors
     /// `NonEmptyGroup` for a group in use of which nobody can say what it reads.
     pub fn may_delete_offsets(&self) -> Result<(), Refusal> {
-        if self.is_empty() || self.is_consumer() {
-            Ok(())
-        } else {
-            Err(Refusal::NonEmptyGroup)
-        }
+        if self.is_empty() || self.is_consumer() { Ok(()) } else { Err(Refusal::NonEmptyGroup) }
     }
 
     pub(super) fn is_consumer(&self) -> bool {

@@ -71,9 +71,7 @@ impl Group {
             State::Stable(_) if !self.subscription().covers(topic) => offset.committed_ms,
             State::Stable(_) | State::Preparing(_) | State::Completing(_) => return false,
         };
-        let end_ms = offset
-            .expires_ms
-            .unwrap_or_else(|| counted_from_ms.saturating_add(retention_ms));
+        let end_ms = offset.expires_ms.unwrap_or_else(|| counted_from_ms.saturating_add(retention_ms));
         now.wall_ms >= end_ms
     }
 

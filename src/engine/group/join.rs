@@ -35,29 +35,18 @@ enum Entry {
 pub fn join_unknown(join: &Join, reply: ReplyTo, settings: &Settings, now: Now) -> Result<Step, JoinAnswer> {
     let group = Group::new(now);
     let verdict = check_session(join, settings).and_then(|()| {
-        let known = if join.member.is_empty() {
-            Ok(())
-        } else {
-            Err(Refusal::UnknownMemberId)
-        };
+        let known = if join.member.is_empty() { Ok(()) } else { Err(Refusal::UnknownMemberId) };
         known.and_then(|()| group.check_protocols(join))
     });
     match verdict {
-        Ok(()) => Ok(Step {
-            stored: true,
-            ..group.join(join, reply, settings, now)
-        }),
+        Ok(()) => Ok(Step { stored: true, ..group.join(join, reply, settings, now) }),
         Err(refusal) => Err(JoinAnswer::refused(refusal, join.member.clone())),
     }
 }
 
 fn check_session(join: &Join, settings: &Settings) -> Result<(), Refusal> {
     let allowed = settings.min_session_timeout_ms..=settings.max_session_timeout_ms;
-    if allowed.contains(&join.session_timeout_ms) {
-        Ok(())
-    } else {
-        Err(Refusal::InvalidSessionTimeout)
-    }
+    if allowed.contains(&join.session_timeout_ms) { Ok(()) } else { Err(Refusal::InvalidSessionTimeout) }
 }
 
 impl Group {
@@ -109,11 +98,7 @@ impl Group {
             self.protocol_type.as_deref() == Some(join.protocol_type.as_str())
                 && self.roster.all_speak_one_of(&join.protocols)
         };
-        if fits {
-            Ok(())
-        } else {
-            Err(Refusal::InconsistentGroupProtocol)
-        }
+        if fits { Ok(()) } else { Err(Refusal::InconsistentGroupProtocol) }
     }
 
     fn entry(&self, join: &Join) -> Result<Entry, Refusal> {
@@ -128,11 +113,7 @@ impl Group {
         if self.pending.contains_key(&join.member) {
             // An id is given out to dynamic members only, so this is not its owner (G-421 R).
             let known = join.instance.is_none();
-            return if known {
-                Ok(Entry::New(join.member.clone()))
-            } else {
-                Err(Refusal::UnknownMemberId)
-            };
+            return if known { Ok(Entry::New(join.member.clone())) } else { Err(Refusal::UnknownMemberId) };
         }
         self.recognise(&join.member, join.instance.as_ref())?;
         Ok(Entry::Again)
@@ -143,10 +124,7 @@ impl Step {
     /// G-418: told 81 without an id; a member of that id has lost its place, and so has an id that was given out, or
     /// it would hold up the others (G-407d).
     fn refuse_as_full(&mut self, join: &Join, reply: ReplyTo, now: Now) {
-        self.answer(
-            reply,
-            JoinAnswer::refused(Refusal::GroupMaxSizeReached, MemberId::from("")),
-        );
+        self.answer(reply, JoinAnswer::refused(Refusal::GroupMaxSizeReached, MemberId::from("")));
         if self.next.pending.contains_key(&join.member) {
             Arc::make_mut(&mut self.next.pending).remove(&join.member);
             self.complete_if_all_joined(now);
@@ -160,17 +138,11 @@ impl Step {
         let until = now.mono_ms.saturating_add(i64::from(join.session_timeout_ms));
         let pending = Arc::make_mut(&mut self.next.pending);
         if pending.len() >= MAX_PENDING {
-            let first = pending
-                .iter()
-                .min_by_key(|(_, until)| **until)
-                .map(|(id, _)| id.clone());
+            let first = pending.iter().min_by_key(|(_, until)| **until).map(|(id, _)| id.clone());
             first.and_then(|id| pending.remove(&id));
         }
         pending.insert(join.fresh_member.clone(), until);
-        self.answer(
-            reply,
-            JoinAnswer::refused(Refusal::MemberIdRequired, join.fresh_member.clone()),
-        );
+        self.answer(reply, JoinAnswer::refused(Refusal::MemberIdRequired, join.fresh_member.clone()));
     }
 
     fn add(&mut self, id: MemberId, join: &Join, reply: ReplyTo, (settings, now): (&Settings, Now)) {
@@ -205,19 +177,9 @@ impl Step {
         let delay_ms = i64::from(settings.initial_rebalance_delay_ms).max(0);
         let until_ms = now.mono_ms.saturating_add(delay_ms);
         let rest_ms = self.next.roster.rebalance_timeout_ms().saturating_sub(delay_ms).max(0);
-        let wait = Wait::Initial {
-            until_ms,
-            delay_ms,
-            rest_ms,
-            grew: false,
-        };
+        let wait = Wait::Initial { until_ms, delay_ms, rest_ms, grew: false };
         let (parked, newcomers) = (BTreeMap::new(), BTreeSet::new());
-        self.next.state = State::Preparing(Preparing {
-            wait,
-            leader: None,
-            parked,
-            newcomers,
-        });
+        self.next.state = State::Preparing(Preparing { wait, leader: None, parked, newcomers });
     }
 
     fn rejoin(&mut self, join: &Join, reply: ReplyTo, now: Now) {
@@ -290,10 +252,7 @@ impl Group {
         match &mut self.state {
             State::Empty { .. } => {}
             State::Preparing(preparing) => {
-                preparing.leader = preparing
-                    .leader
-                    .take()
-                    .map(|id| if id == *old { new.clone() } else { id });
+                preparing.leader = preparing.leader.take().map(|id| if id == *old { new.clone() } else { id });
                 if preparing.newcomers.remove(old) {
                     preparing.newcomers.insert(new.clone());
                     let until = now.mono_ms.saturating_add(NEWCOMER_SESSION_MS);

@@ -55,10 +55,7 @@ impl Group {
                 }
                 Err(_) => {}
             }
-            left.push(LeaveAnswer {
-                leaving: entry.clone(),
-                refusal,
-            });
+            left.push(LeaveAnswer { leaving: entry.clone(), refusal });
         }
         if removed {
             step.settle_after_removal(now);
@@ -72,10 +69,7 @@ impl Group {
 
     fn leaver(&self, entry: &LeavingMember) -> Result<Leaver, Refusal> {
         if entry.member.is_empty() {
-            let holder = entry
-                .instance
-                .as_ref()
-                .and_then(|instance| self.roster.holder(instance));
+            let holder = entry.instance.as_ref().and_then(|instance| self.roster.holder(instance));
             return holder.cloned().map(Leaver::Member).ok_or(Refusal::UnknownMemberId);
         }
         if self.pending.contains_key(&entry.member) {

@@ -160,11 +160,7 @@ impl Group {
     /// (O-652). Whoever makes one stores its row with the step that follows.
     #[must_use]
     pub fn new(now: Now) -> Self {
-        let row = GroupRow {
-            generation: 0,
-            protocol_type: None,
-            state: RowState::Empty { since_ms: now.wall_ms },
-        };
+        let row = GroupRow { generation: 0, protocol_type: None, state: RowState::Empty { since_ms: now.wall_ms } };
         Self {
             generation: 0,
             protocol_type: None,
@@ -207,20 +203,10 @@ impl Group {
         };
         match &row.state {
             RowState::Empty { since_ms } => group.state = State::Empty { since_ms: *since_ms },
-            RowState::Stable {
-                leader,
-                protocol,
-                members,
-            } => {
+            RowState::Stable { leader, protocol, members } => {
                 group.roster = Roster::of(members);
-                let elected = Elected {
-                    leader: leader.clone(),
-                    protocol: Arc::clone(protocol),
-                };
-                group.state = State::Stable(Stable {
-                    elected,
-                    barrier: Barrier::default(),
-                });
+                let elected = Elected { leader: leader.clone(), protocol: Arc::clone(protocol) };
+                group.state = State::Stable(Stable { elected, barrier: Barrier::default() });
                 group.restart_sessions(now);
             }
         }
@@ -238,14 +224,12 @@ impl Group {
         match &mut step.next.state {
             State::Preparing(preparing) => {
                 for (id, reply) in std::mem::take(&mut preparing.parked) {
-                    step.answers
-                        .push((reply, JoinAnswer::refused(Refusal::NotCoordinator, id).into()));
+                    step.answers.push((reply, JoinAnswer::refused(Refusal::NotCoordinator, id).into()));
                 }
             }
             State::Completing(completing) => {
                 for reply in std::mem::take(&mut completing.parked).into_values() {
-                    step.answers
-                        .push((reply, SyncAnswer::refused(Refusal::NotCoordinator).into()));
+                    step.answers.push((reply, SyncAnswer::refused(Refusal::NotCoordinator).into()));
                 }
             }
             State::Empty { .. } | State::Stable(_) => {}
@@ -256,17 +240,8 @@ impl Group {
     /// When something falls due, monotonic milliseconds; `None` when nothing ever will by itself.
     #[must_use]
     pub fn deadline(&self) -> Option<i64> {
-        let sessions = self
-            .sessions
-            .iter()
-            .filter(|(id, _)| !self.waits_for_us(id))
-            .map(|(_, until)| *until);
-        self.pending
-            .values()
-            .copied()
-            .chain(sessions)
-            .chain(self.phase_deadline())
-            .min()
+        let sessions = self.sessions.iter().filter(|(id, _)| !self.waits_for_us(id)).map(|(_, until)| *until);
+        self.pending.values().copied().chain(sessions).chain(self.phase_deadline()).min()
     }
 
     /// Whether the member's silence is our doing: it has asked and not been answered, so its session does not run
@@ -310,11 +285,7 @@ impl Group {
                 Some(_) => {}
             }
         }
-        if self.roster.contains(member) {
-            Ok(())
-        } else {
-            Err(Refusal::UnknownMemberId)
-        }
+        if self.roster.contains(member) { Ok(()) } else { Err(Refusal::UnknownMemberId) }
     }
 
     /// Gives the member its session time-out anew. Never shortens: a newcomer that heartbeats keeps its first time.

@@ -34,11 +34,7 @@ impl Member {
     /// Its metadata for `protocol`; empty if it does not speak it.
     #[must_use]
     pub fn metadata(&self, protocol: &str) -> Bytes {
-        self.protocols
-            .iter()
-            .find(|(name, _)| name == protocol)
-            .map(|(_, bytes)| bytes.clone())
-            .unwrap_or_default()
+        self.protocols.iter().find(|(name, _)| name == protocol).map(|(_, bytes)| bytes.clone()).unwrap_or_default()
     }
 
     fn speaks(&self) -> BTreeSet<&str> {
@@ -58,10 +54,7 @@ pub(super) struct Roster {
 impl Roster {
     pub(super) fn of(members: &Arc<Members>) -> Self {
         let holder = |m: &Arc<Member>| m.instance.clone().map(|instance| (instance, m.id.clone()));
-        Self {
-            members: Arc::clone(members),
-            statics: Arc::new(members.values().filter_map(holder).collect()),
-        }
+        Self { members: Arc::clone(members), statics: Arc::new(members.values().filter_map(holder).collect()) }
     }
 
     pub(super) fn shared(&self) -> Arc<Members> {
@@ -134,10 +127,7 @@ impl Roster {
 
     /// The group's rebalance time-out: the longest of its members' (G-416).
     pub(super) fn rebalance_timeout_ms(&self) -> i64 {
-        self.iter()
-            .map(|m| i64::from(m.rebalance_timeout_ms))
-            .max()
-            .unwrap_or(0)
+        self.iter().map(|m| i64::from(m.rebalance_timeout_ms)).max().unwrap_or(0)
     }
 
     /// The protocols that every member speaks.
@@ -147,11 +137,7 @@ impl Roster {
             let count = speakers.entry(name).or_default();
             *count = count.saturating_add(1);
         }
-        speakers
-            .into_iter()
-            .filter(|(_, count)| *count == self.len())
-            .map(|(name, _)| name)
-            .collect()
+        speakers.into_iter().filter(|(_, count)| *count == self.len()).map(|(name, _)| name).collect()
     }
 
     /// Whether one of `protocols` is spoken by every member (G-413).
@@ -173,10 +159,7 @@ impl Roster {
         }
         let most = votes.values().max().copied();
         let wanted = self.get(leader).map(|m| m.protocols.as_slice()).unwrap_or_default();
-        let winner = wanted
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .find(|name| votes.get(name).copied() == most);
+        let winner = wanted.iter().map(|(name, _)| name.as_str()).find(|name| votes.get(name).copied() == most);
         Arc::from(winner.or_else(|| common.first().copied()).unwrap_or_default())
     }
 }

@@ -62,11 +62,7 @@ impl GroupRow {
                 out.push(0);
                 out.extend(since_ms.to_be_bytes());
             }
-            RowState::Stable {
-                leader,
-                protocol,
-                members,
-            } => {
+            RowState::Stable { leader, protocol, members } => {
                 out.push(1);
                 put_bytes(&mut out, leader.as_str().as_bytes());
                 put_bytes(&mut out, protocol.as_bytes());
@@ -89,17 +85,11 @@ impl GroupRow {
         let generation = reader.i32()?;
         let protocol_type = reader.option()?.map(Arc::from);
         let state = match reader.u8()? {
-            0 => RowState::Empty {
-                since_ms: i64::from_be_bytes(reader.array()?),
-            },
+            0 => RowState::Empty { since_ms: i64::from_be_bytes(reader.array()?) },
             1 => reader.stable()?,
             _ => return None,
         };
-        reader.0.is_empty().then_some(Self {
-            generation,
-            protocol_type,
-            state,
-        })
+        reader.0.is_empty().then_some(Self { generation, protocol_type, state })
     }
 }
 
@@ -185,11 +175,7 @@ impl<'a> Reader<'a> {
             members.insert(member.id.clone(), Arc::new(member));
         }
         // A group without its leader could never be synced: whoever wrote it was not this code.
-        members.contains_key(&leader).then(|| RowState::Stable {
-            leader,
-            protocol,
-            members: Arc::new(members),
-        })
+        members.contains_key(&leader).then(|| RowState::Stable { leader, protocol, members: Arc::new(members) })
     }
 
     fn member(&mut self) -> Option<Member> {

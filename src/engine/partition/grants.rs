@@ -47,22 +47,12 @@ impl Grants {
     pub(super) fn give(&mut self, grant: Grant) {
         let known = self.0.get(&grant.producer.id).map(|known| known.grant.txn_no);
         if known.is_none_or(|known| known < grant.txn_no) {
-            self.0.insert(
-                grant.producer.id,
-                Permission {
-                    grant,
-                    state: PermissionState::Given,
-                },
-            );
+            self.0.insert(grant.producer.id, Permission { grant, state: PermissionState::Given });
         }
     }
 
     pub(super) fn set_state(&mut self, producer_id: i64, txn_no: u64, state: PermissionState) {
-        if let Some(known) = self
-            .0
-            .get_mut(&producer_id)
-            .filter(|known| known.grant.txn_no == txn_no)
-        {
+        if let Some(known) = self.0.get_mut(&producer_id).filter(|known| known.grant.txn_no == txn_no) {
             known.state = state;
         }
     }

@@ -93,11 +93,7 @@ impl Partition {
         if entry.is_some_and(|entry| mark.coordinator_epoch < entry.coordinator_epoch) {
             return Err(Refusal::TransactionCoordinatorFenced);
         }
-        if self
-            .grants
-            .get(mark.producer.id)
-            .is_some_and(|known| known.state == PermissionState::Sealed)
-        {
+        if self.grants.get(mark.producer.id).is_some_and(|known| known.state == PermissionState::Sealed) {
             return Err(Refusal::ConcurrentTransactions);
         }
         self.grants.close(mark.producer, None);
@@ -108,19 +104,12 @@ impl Partition {
         let offset = self.log_end;
         self.log_end = offset.saturating_add(1);
         let closes = self.end_transaction(producer, coordinator_epoch, now);
-        Written {
-            offset,
-            closes,
-            aborted: self.aborted_by(outcome, producer.id, closes, offset),
-        }
+        Written { offset, closes, aborted: self.aborted_by(outcome, producer.id, closes, offset) }
     }
 
     /// T-408: the marker's epochs are the producer's from now on, and its transaction is over. Gives its first offset.
     pub(super) fn end_transaction(&mut self, producer: Producer, coordinator_epoch: i32, now: Now) -> Option<Offset> {
-        let entry = self
-            .producers
-            .entry(producer.id)
-            .or_insert_with(|| Entry::new(producer.epoch, now));
+        let entry = self.producers.entry(producer.id).or_insert_with(|| Entry::new(producer.epoch, now));
         entry.set_epoch(producer.epoch);
         entry.coordinator_epoch = coordinator_epoch;
         entry.arrived = now;

@@ -92,13 +92,7 @@ impl Partition {
     /// A partition of which no producer is known yet.
     #[must_use]
     pub fn new(log_start: Offset, log_end: Offset) -> Self {
-        Self {
-            log_start,
-            log_end,
-            producers: Producers::new(),
-            open: Open::default(),
-            grants: Grants::default(),
-        }
+        Self { log_start, log_end, producers: Producers::new(), open: Open::default(), grants: Grants::default() }
     }
 
     /// Offset of the first record that may be read.
@@ -111,6 +105,11 @@ impl Partition {
     #[must_use]
     pub fn log_end(&self) -> Offset {
         self.log_end
+    }
+
+    /// The log's end as its files have it: at a start, when nothing after a snapshot had to be replayed.
+    pub fn set_log_end(&mut self, log_end: Offset) {
+        self.log_end = self.log_end.max(log_end);
     }
 
     /// Moves the log start up. What is known of producers stays (T-542), and so do open transactions (T-541).
@@ -178,10 +177,7 @@ impl Partition {
     fn take(&mut self, header: &Header, now: Now) {
         self.log_end = self.log_end.max(header.next_offset());
         let Some(producer) = header.producer() else { return };
-        let entry = self
-            .producers
-            .entry(producer.id)
-            .or_insert_with(|| Entry::new(producer.epoch, now));
+        let entry = self.producers.entry(producer.id).or_insert_with(|| Entry::new(producer.epoch, now));
         entry.set_epoch(producer.epoch);
         entry.arrived = now;
         if header.base_sequence >= 0 {

@@ -78,13 +78,7 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(epoch: Epoch, arrived: Now) -> Self {
-        Self {
-            epoch,
-            recent: Recent::default(),
-            coordinator_epoch: -1,
-            arrived,
-            open: None,
-        }
+        Self { epoch, recent: Recent::default(), coordinator_epoch: -1, arrived, open: None }
     }
 
     /// Takes the epoch of a batch or marker that is stored; a change of it forgets the batches (T-356, T-408).
@@ -101,9 +95,7 @@ impl Entry {
             return None;
         }
         let (base, last) = (header.base_sequence, header.last_sequence());
-        self.recent
-            .iter()
-            .find(|batch| batch.last_sequence == last && batch.base_sequence() == base)
+        self.recent.iter().find(|batch| batch.last_sequence == last && batch.base_sequence() == base)
     }
 }
 
@@ -132,11 +124,7 @@ pub(super) fn check_sequence(entry: Option<&Entry>, header: &Header, opens: Opti
             Some(Protocol::Classic) | None => return Ok(()),
         },
     };
-    if header.base_sequence == wanted {
-        Ok(())
-    } else {
-        Err(Refusal::OutOfOrderSequence)
-    }
+    if header.base_sequence == wanted { Ok(()) } else { Err(Refusal::OutOfOrderSequence) }
 }
 
 /// Whether a marker of epoch `marker` may be written where `entry` stands (T-406).
@@ -149,9 +137,5 @@ pub(super) fn check_marker_epoch(entry: Option<&Entry>, marker: Epoch, protocol:
         // is no later one.
         Protocol::EpochPerTransaction => marker > known || marker == known && (idle || marker == Epoch::MAX),
     };
-    if fits {
-        Ok(())
-    } else {
-        Err(Refusal::InvalidProducerEpoch)
-    }
+    if fits { Ok(()) } else { Err(Refusal::InvalidProducerEpoch) }
 }

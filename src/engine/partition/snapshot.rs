@@ -62,11 +62,7 @@ impl Partition {
     /// All producers and open transactions as a snapshot file. Which offset it stands for is the log end.
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
-        let rows: Vec<Row> = self
-            .producers
-            .iter()
-            .flat_map(|(id, entry)| rows_of(*id, entry))
-            .collect();
+        let rows: Vec<Row> = self.producers.iter().flat_map(|(id, entry)| rows_of(*id, entry)).collect();
         encode(&rows)
     }
 
@@ -85,14 +81,7 @@ impl Partition {
             let Some(first) = entry.open else { continue };
             let started = entry.recent.iter().rfind(|batch| batch.base_offset() >= first);
             let wall_ms = started.map_or(entry.arrived.wall_ms, |batch| batch.arrived_wall_ms);
-            if !open.begin(
-                Producer {
-                    id: *id,
-                    epoch: entry.epoch,
-                },
-                first,
-                wall_ms,
-            ) {
+            if !open.begin(Producer { id: *id, epoch: entry.epoch }, first, wall_ms) {
                 return Err(Invalid::Contents);
             }
         }
@@ -137,13 +126,8 @@ fn take_row(producers: &mut Producers, row: &Row, now: Now) -> Result<(), Invali
         return Err(Invalid::Contents);
     }
     let idle_ms = now.wall_ms.saturating_sub(row.timestamp).max(0);
-    let arrived = Now {
-        mono_ms: now.mono_ms.saturating_sub(idle_ms),
-        wall_ms: row.timestamp,
-    };
-    let entry = producers
-        .entry(row.producer.id)
-        .or_insert_with(|| Entry::new(row.producer.epoch, arrived));
+    let arrived = Now { mono_ms: now.mono_ms.saturating_sub(idle_ms), wall_ms: row.timestamp };
+    let entry = producers.entry(row.producer.id).or_insert_with(|| Entry::new(row.producer.epoch, arrived));
     entry.set_epoch(row.producer.epoch);
     entry.coordinator_epoch = row.coordinator_epoch;
     entry.arrived = arrived;
@@ -210,10 +194,7 @@ impl Fields<'_> {
 
     fn row(&mut self) -> Result<Row, Invalid> {
         Ok(Row {
-            producer: Producer {
-                id: i64::from_be_bytes(self.take()?),
-                epoch: Epoch::from_be_bytes(self.take()?),
-            },
+            producer: Producer { id: i64::from_be_bytes(self.take()?), epoch: Epoch::from_be_bytes(self.take()?) },
             last_sequence: i32::from_be_bytes(self.take()?),
             last_offset: i64::from_be_bytes(self.take()?),
             offset_delta: i32::from_be_bytes(self.take()?),

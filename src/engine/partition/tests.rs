@@ -1,9 +1,6 @@
 //! Table tests: each line is a story on a fresh partition, and what each step must answer.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may count freely: an overflow fails it"
-)]
+#![expect(clippy::arithmetic_side_effects, reason = "a test may count freely: an overflow fails it")]
 
 use super::*;
 use crate::engine::Outcome;
@@ -49,20 +46,11 @@ pub(super) fn header(sent: &Sent) -> Header {
 }
 
 const fn plain(epoch: Epoch, sequence: i32, count: i32) -> Sent {
-    Sent {
-        id: P,
-        epoch,
-        sequence,
-        count,
-        txn: None,
-    }
+    Sent { id: P, epoch, sequence, count, txn: None }
 }
 
 const fn txn(epoch: Epoch, sequence: i32, count: i32) -> Sent {
-    Sent {
-        txn: Some(TXN),
-        ..plain(epoch, sequence, count)
-    }
+    Sent { txn: Some(TXN), ..plain(epoch, sequence, count) }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,10 +75,7 @@ enum Step {
 use Step::{Grant as Give, Idle, Mark, Reload, Seal, Send, Start, Unseal};
 
 pub(super) fn now(ms: i64) -> Now {
-    Now {
-        mono_ms: ms,
-        wall_ms: 1_700_000_000_000 + ms,
-    }
+    Now { mono_ms: ms, wall_ms: 1_700_000_000_000 + ms }
 }
 
 pub(super) fn answer(result: Result<Admission, NotAdmitted>) -> Want {
@@ -105,20 +90,11 @@ pub(super) fn answer(result: Result<Admission, NotAdmitted>) -> Want {
 
 /// Everything that a batch could have changed.
 fn trace(partition: &Partition) -> (Vec<u8>, Offset, Vec<OpenTransaction>) {
-    (
-        partition.snapshot(),
-        partition.log_end(),
-        partition.open_transactions().collect(),
-    )
+    (partition.snapshot(), partition.log_end(), partition.open_transactions().collect())
 }
 
 pub(super) fn give(epoch: Epoch, txn_no: u64) -> Grant {
-    Grant {
-        txn: TXN.into(),
-        producer: Producer { id: P, epoch },
-        txn_no,
-        row: txn_no * 10,
-    }
+    Grant { txn: TXN.into(), producer: Producer { id: P, epoch }, txn_no, row: txn_no * 10 }
 }
 
 fn check(story: &str, steps: &[Step]) {
@@ -192,13 +168,7 @@ const REPEATS: &[(&str, &[Step])] = &[
     ]),
 ];
 
-const NONE: Sent = Sent {
-    id: -1,
-    epoch: -1,
-    sequence: -1,
-    count: 2,
-    txn: None,
-};
+const NONE: Sent = Sent { id: -1, epoch: -1, sequence: -1, count: 2, txn: None };
 
 #[rustfmt::skip]
 const SEQUENCES: &[(&str, &[Step])] = &[
@@ -264,10 +234,7 @@ const MAPPING: Want = No(Refusal::InvalidProducerIdMapping);
 const OTHER_PRODUCER: Sent = Sent { id: Q, ..txn(0, 0, 1) };
 
 const fn stranger(sequence: i32) -> Sent {
-    Sent {
-        txn: Some("payments"),
-        ..txn(0, sequence, 1)
-    }
+    Sent { txn: Some("payments"), ..txn(0, sequence, 1) }
 }
 
 /// T-385, classic column: Unverified is asked of the coordinator (48, 47, 49), Deciding is 51's mapping (19).
@@ -329,26 +296,11 @@ const OWNER: Producer = Producer { id: P, epoch: 3 };
 fn two_open() -> Partition {
     let mut partition = Partition::new(0, 10);
     partition.grant(give(3, 1));
-    partition.grant(Grant {
-        txn: "b".into(),
-        producer: OTHER,
-        txn_no: 1,
-        row: 99,
-    });
-    let sent = Sent {
-        id: Q,
-        epoch: 0,
-        sequence: 0,
-        count: 2,
-        txn: Some("b"),
-    };
+    partition.grant(Grant { txn: "b".into(), producer: OTHER, txn_no: 1, row: 99 });
+    let sent = Sent { id: Q, epoch: 0, sequence: 0, count: 2, txn: Some("b") };
     partition.admit(&header(&sent), Some(&"b".into()), now(5)).unwrap();
-    partition
-        .admit(&header(&txn(3, 0, 4)), Some(&TXN.into()), now(6))
-        .unwrap();
-    partition
-        .admit(&header(&txn(3, 4, 4)), Some(&TXN.into()), now(7))
-        .unwrap();
+    partition.admit(&header(&txn(3, 0, 4)), Some(&TXN.into()), now(6)).unwrap();
+    partition.admit(&header(&txn(3, 4, 4)), Some(&TXN.into()), now(7)).unwrap();
     partition
 }
 
@@ -357,15 +309,9 @@ fn two_open() -> Partition {
 fn first_unstable() {
     assert_eq!(Partition::new(0, 10).first_unstable(), None);
     let mut partition = two_open();
-    assert_eq!(
-        (partition.grant_row(P), partition.grant_row(Q), partition.grant_row(7)),
-        (Some(10), Some(99), None)
-    );
-    let begun = |producer, first_offset, ms| OpenTransaction {
-        producer,
-        first_offset,
-        started_wall_ms: now(ms).wall_ms,
-    };
+    assert_eq!((partition.grant_row(P), partition.grant_row(Q), partition.grant_row(7)), (Some(10), Some(99), None));
+    let begun =
+        |producer, first_offset, ms| OpenTransaction { producer, first_offset, started_wall_ms: now(ms).wall_ms };
     let open: Vec<_> = partition.open_transactions().collect();
     assert_eq!(open, [begun(OTHER, 10, 5), begun(OWNER, 12, 6)]);
     assert_eq!(partition.first_unstable(), Some(10));
@@ -376,14 +322,7 @@ fn first_unstable() {
 }
 
 fn order(producer: Producer, outcome: Outcome) -> MarkOrder {
-    MarkOrder {
-        producer,
-        outcome,
-        coordinator_epoch: 7,
-        sealed_end: 20,
-        txn_no: Some(1),
-        redo: false,
-    }
+    MarkOrder { producer, outcome, coordinator_epoch: 7, sealed_end: 20, txn_no: Some(1), redo: false }
 }
 
 /// What markers do (T-408, T-505, T-506).
@@ -391,46 +330,15 @@ fn order(producer: Producer, outcome: Outcome) -> MarkOrder {
 fn markers() {
     let mut partition = two_open();
     let step = partition.mark(&order(OTHER, Outcome::Abort), now(8));
-    let aborted = Aborted {
-        producer_id: Q,
-        first_offset: 10,
-        last_offset: 20,
-        last_stable_offset: 12,
-    };
-    assert_eq!(
-        step,
-        MarkStep::Write(Written {
-            offset: 20,
-            closes: Some(10),
-            aborted: Some(aborted)
-        }),
-        "T-505, T-506"
-    );
+    let aborted = Aborted { producer_id: Q, first_offset: 10, last_offset: 20, last_stable_offset: 12 };
+    assert_eq!(step, MarkStep::Write(Written { offset: 20, closes: Some(10), aborted: Some(aborted) }), "T-505, T-506");
     assert_eq!((partition.first_unstable(), partition.grant_row(Q)), (Some(12), None));
     let fence = Producer { epoch: 4, ..OWNER };
     let step = partition.mark(&order(fence, Outcome::Commit), now(9));
-    assert_eq!(
-        step,
-        MarkStep::Write(Written {
-            offset: 21,
-            closes: Some(12),
-            aborted: None
-        })
-    );
-    assert_eq!(
-        (
-            partition.first_unstable(),
-            partition.log_end(),
-            partition.producer_count()
-        ),
-        (None, 22, 2)
-    );
+    assert_eq!(step, MarkStep::Write(Written { offset: 21, closes: Some(12), aborted: None }));
+    assert_eq!((partition.first_unstable(), partition.log_end(), partition.producer_count()), (None, 22, 2));
     let known = partition.describe()[0];
-    assert_eq!(
-        (known.epoch, known.last_sequence, known.coordinator_epoch),
-        (4, -1, 7),
-        "T-408"
-    );
+    assert_eq!((known.epoch, known.last_sequence, known.coordinator_epoch), (4, -1, 7), "T-408");
 }
 
 /// What tools are shown (T-830).
@@ -440,23 +348,10 @@ fn described() {
     partition.mark(&order(OTHER, Outcome::Abort), now(8));
     let shown = |id, epoch, last_sequence, ms| {
         let last_timestamp = now(ms).wall_ms;
-        ProducerState {
-            id,
-            epoch,
-            last_sequence,
-            last_timestamp,
-            coordinator_epoch: -1,
-            current_txn_start: None,
-        }
+        ProducerState { id, epoch, last_sequence, last_timestamp, coordinator_epoch: -1, current_txn_start: None }
     };
-    let owner = ProducerState {
-        current_txn_start: Some(12),
-        ..shown(P, 3, 7, 7)
-    };
-    let other = ProducerState {
-        coordinator_epoch: 7,
-        ..shown(Q, 0, 1, 8)
-    };
+    let owner = ProducerState { current_txn_start: Some(12), ..shown(P, 3, 7, 7) };
+    let other = ProducerState { coordinator_epoch: 7, ..shown(Q, 0, 1, 8) };
     assert_eq!(partition.describe(), [owner, other]);
 }
 
@@ -466,12 +361,5 @@ fn repeat_says_when() {
     let mut partition = Partition::new(0, 0);
     partition.admit(&header(&plain(0, 0, 3)), None, now(5)).unwrap();
     let again = partition.admit(&header(&plain(0, 0, 3)), None, now(50));
-    assert_eq!(
-        again,
-        Ok(Admission::Duplicate {
-            base_offset: 0,
-            last_offset: 2,
-            arrived_wall_ms: now(5).wall_ms
-        })
-    );
+    assert_eq!(again, Ok(Admission::Duplicate { base_offset: 0, last_offset: 2, arrived_wall_ms: now(5).wall_ms }));
 }

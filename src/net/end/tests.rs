@@ -18,12 +18,7 @@ fn of_one_cause_one_line_in_ten_seconds() {
         ("http", start + 3 * SILENCE, Some(1)),
     ];
     for (cause, now, expected) in table {
-        assert_eq!(
-            complaints.admits(cause, now),
-            expected,
-            "{cause} after {:?}",
-            now.duration_since(start)
-        );
+        assert_eq!(complaints.admits(cause, now), expected, "{cause} after {:?}", now.duration_since(start));
     }
 }
 
@@ -33,12 +28,6 @@ fn a_line_says_what_to_do_and_shows_no_control_characters() {
     assert!(http.starts_with("an HTTP request on the Kafka port"), "{http}");
     let client = "x\n2026-01-01 INFO fake \u{1b}[2J".to_owned();
     let why = crate::wire::Malformed::Truncated;
-    let line = End::Malformed {
-        api: crate::wire::Api::Fetch,
-        version: 4,
-        client,
-        why,
-    }
-    .to_string();
+    let line = End::Malformed { api: crate::wire::Api::Fetch, version: 4, client, why }.to_string();
     assert!(!line.contains(['\n', '\u{1b}']), "{line}: C-119");
 }

@@ -19,11 +19,7 @@ fn the_names_behind_the_numbers_agree_with_the_codec() {
 fn old_clients_are_told_what_they_know() {
     use Refusal as R;
     let check = |api, version, refusal, expected: i16, rule: &str| {
-        assert_eq!(
-            code_for(api, version, refusal),
-            expected,
-            "{api} {version} {refusal}: {rule}"
-        );
+        assert_eq!(code_for(api, version, refusal), expected, "{api} {version} {refusal}: {rule}");
     };
     check(Api::InitProducerId, 3, R::ProducerFenced, 47, "T-116");
     check(Api::InitProducerId, 4, R::ProducerFenced, 90, "T-116");

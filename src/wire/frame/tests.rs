@@ -8,10 +8,7 @@ fn a_length_is_judged_before_anything_is_allocated() {
     let table: [([u8; 4], Result<usize, Foreign>); 13] = [
         (10_i32.to_be_bytes(), Ok(10)),
         ((100_i32 << 20).to_be_bytes(), Ok(100 << 20)),
-        (
-            ((100_i32 << 20) + 1).to_be_bytes(),
-            too_long((100 << 20) + 1, 100 << 20),
-        ),
+        (((100_i32 << 20) + 1).to_be_bytes(), too_long((100 << 20) + 1, 100 << 20)),
         (i32::MAX.to_be_bytes(), too_long(2_147_483_647, 100 << 20)),
         ((-1_i32).to_be_bytes(), Err(Foreign::Negative(-1))),
         (i32::MIN.to_be_bytes(), Err(Foreign::Negative(i32::MIN))),
@@ -33,27 +30,14 @@ fn what_is_not_offered_is_told_from_its_first_bytes() {
     let limits = FrameLimits::default();
     let check = |key: i16, version: i16, length: usize, expected: Result<Opening, Foreign>, rule: &str| {
         let ([a, b], [c, d]) = (key.to_be_bytes(), version.to_be_bytes());
-        assert_eq!(
-            opening([a, b, c, d], length, &limits),
-            expected,
-            "{key} {version} {length}: {rule}"
-        );
+        assert_eq!(opening([a, b, c, d], length, &limits), expected, "{key} {version} {length}: {rule}");
     };
     let unsupported = |api, version| Err(Foreign::UnsupportedVersion { api, version });
     check(0, 9, 50 << 20, Ok(Opening::Request(Api::Produce, 9)), "V-101");
     check(0, 2, 100, unsupported(Api::Produce, 2), "V-104, T-001");
     check(0, 10, 100, unsupported(Api::Produce, 10), "V-104");
     check(1, -1, 100, unsupported(Api::Fetch, -1), "V-104");
-    check(
-        3,
-        9,
-        (16 << 20) + 1,
-        Err(Foreign::TooLong {
-            length: (16 << 20) + 1,
-            limit: 16 << 20,
-        }),
-        "R",
-    );
+    check(3, 9, (16 << 20) + 1, Err(Foreign::TooLong { length: (16 << 20) + 1, limit: 16 << 20 }), "R");
     check(18, 3, 100, Ok(Opening::Request(Api::ApiVersions, 3)), "V-120");
     check(18, 127, 100, Ok(Opening::UnknownApiVersions), "V-120, C-108");
     check(18, -1, 100, Ok(Opening::UnknownApiVersions), "V-120");

@@ -55,10 +55,7 @@ pub fn check(api: Api, version: i16, body: &[u8]) -> Result<Passed, Malformed> {
     };
     walk.shape(shapes::of(api))?;
     let consumed = body.len().saturating_sub(walk.cursor.remaining());
-    Ok(Passed {
-        consumed,
-        decoded_bytes: walk.decoded_bytes,
-    })
+    Ok(Passed { consumed, decoded_bytes: walk.decoded_bytes })
 }
 
 struct Walk<'a> {
@@ -137,11 +134,7 @@ impl Walk<'_> {
 
     fn charge(&mut self, bytes: usize) -> Result<(), Malformed> {
         self.decoded_bytes = self.decoded_bytes.saturating_add(bytes);
-        if self.decoded_bytes > MAX_DECODED_BYTES {
-            Err(Malformed::TooManyElements)
-        } else {
-            Ok(())
-        }
+        if self.decoded_bytes > MAX_DECODED_BYTES { Err(Malformed::TooManyElements) } else { Ok(()) }
     }
 
     /// A tag section. The codec reads a known tag's value without regard to its size, so the two must agree.

@@ -38,9 +38,7 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn fields_in(&self, version: i16) -> impl Iterator<Item = &'static Field> + use<> {
-        self.fields
-            .iter()
-            .filter(move |field| field.since <= version && version <= field.until)
+        self.fields.iter().filter(move |field| field.since <= version && version <= field.until)
     }
 
     /// The fewest bytes that a value of this shape takes on the wire.
@@ -60,12 +58,7 @@ impl Shape {
 
 impl Field {
     const fn of(kind: Kind) -> Self {
-        Self {
-            kind,
-            since: 0,
-            until: i16::MAX,
-            null_since: i16::MAX,
-        }
+        Self { kind, since: 0, until: i16::MAX, null_since: i16::MAX }
     }
 
     const fn since(mut self, version: i16) -> Self {
@@ -172,23 +165,13 @@ const LIST_OFFSETS_TOPIC: Shape = shape(&[TEXT, list(&LIST_OFFSETS_PARTITION)]);
 const LIST_OFFSETS_PARTITION: Shape = shape(&[INT, INT.since(4), LONG]);
 
 // Topics (null from 1: M-204, V-108), auto-creation, authorized operations of cluster and topics.
-const METADATA: Shape = shape(&[
-    list(&METADATA_TOPIC).null_since(1),
-    BYTE.since(4),
-    BYTE.since(8).until(10),
-    BYTE.since(8),
-]);
+const METADATA: Shape =
+    shape(&[list(&METADATA_TOPIC).null_since(1), BYTE.since(4), BYTE.since(8).until(10), BYTE.since(8)]);
 const METADATA_TOPIC: Shape = shape(&[TEXT]);
 
 // Group, generation, member, instance, retention, topics.
-const OFFSET_COMMIT: Shape = shape(&[
-    TEXT,
-    INT,
-    TEXT,
-    TEXT.since(7).nullable(),
-    LONG.until(4),
-    list(&OFFSET_COMMIT_TOPIC),
-]);
+const OFFSET_COMMIT: Shape =
+    shape(&[TEXT, INT, TEXT, TEXT.since(7).nullable(), LONG.until(4), list(&OFFSET_COMMIT_TOPIC)]);
 const OFFSET_COMMIT_TOPIC: Shape = shape(&[TEXT, list(&OFFSET_COMMIT_PARTITION)]);
 // Partition, offset, leader epoch, metadata.
 const OFFSET_COMMIT_PARTITION: Shape = shape(&[INT, LONG, INT.since(6), TEXT.nullable()]);
@@ -245,13 +228,8 @@ const API_VERSIONS: Shape = shape(&[TEXT.since(3), TEXT.since(3)]);
 // Topics, timeout, validate only.
 const CREATE_TOPICS: Shape = shape(&[list(&CREATE_TOPICS_TOPIC), INT, BYTE]);
 // Name, partitions, replication factor, assignments, settings.
-const CREATE_TOPICS_TOPIC: Shape = shape(&[
-    TEXT,
-    INT,
-    SHORT,
-    list(&CREATE_TOPICS_ASSIGNMENT),
-    list(&CREATE_TOPICS_SETTING),
-]);
+const CREATE_TOPICS_TOPIC: Shape =
+    shape(&[TEXT, INT, SHORT, list(&CREATE_TOPICS_ASSIGNMENT), list(&CREATE_TOPICS_SETTING)]);
 const CREATE_TOPICS_ASSIGNMENT: Shape = shape(&[INT, INTS]);
 const CREATE_TOPICS_SETTING: Shape = shape(&[TEXT, TEXT.nullable()]);
 

@@ -18,10 +18,7 @@ fn decode_as<T: Decodable + Encodable>(version: i16, body: &Bytes) -> Result<Dec
     let request = T::decode(&mut rest, version).map_err(|error| error.to_string())?;
     let mut again = BytesMut::new();
     request.encode(&mut again, version).map_err(|error| error.to_string())?;
-    Ok(Decoded {
-        consumed: body.len() - rest.len(),
-        again: again.freeze(),
-    })
+    Ok(Decoded { consumed: body.len() - rest.len(), again: again.freeze() })
 }
 
 /// The independent codec that `api` decodes with.
@@ -56,9 +53,7 @@ fn codec(api: Api, version: i16, body: &Bytes) -> Result<Decoded, String> {
 }
 
 fn every_version() -> impl Iterator<Item = (Api, i16)> {
-    Api::ALL
-        .iter()
-        .flat_map(|&api| (api.versions().lowest..=api.versions().highest).map(move |version| (api, version)))
+    Api::ALL.iter().flat_map(|&api| (api.versions().lowest..=api.versions().highest).map(move |version| (api, version)))
 }
 
 /// Writes a body from its shape, and remembers where its lengths and counts are.
@@ -126,11 +121,7 @@ impl Writer {
             Kind::Fixed(width) => self.noise(width),
             Kind::Text | Kind::Blob => {
                 self.lengths.push(self.bytes.len());
-                let length = if null {
-                    None
-                } else {
-                    Some(3 + usize::from(self.noise % 4))
-                };
+                let length = if null { None } else { Some(3 + usize::from(self.noise % 4)) };
                 self.length(length, matches!(field.kind, Kind::Text));
                 self.noise(length.unwrap_or(0));
             }
@@ -189,11 +180,7 @@ fn whole_bodies_pass_and_cut_ones_do_not() {
             }
             let mut longer = BytesMut::from(&body[..]);
             longer.put_slice(b"behind");
-            assert_eq!(
-                check(api, version, &longer),
-                passed,
-                "{name}: V-105, trailing bytes are ignored"
-            );
+            assert_eq!(check(api, version, &longer), passed, "{name}: V-105, trailing bytes are ignored");
         }
     }
 }
@@ -215,11 +202,7 @@ fn no_count_is_believed_beyond_the_frame() {
         let body = writer.body();
         let refused = |at: usize, old: usize, new: &[u8], expected: Malformed| {
             let hostile = replace(&body, at, old, new);
-            assert_eq!(
-                check(api, version, &hostile),
-                Err(expected),
-                "{api} {version} at {at}: {new:x?}"
-            );
+            assert_eq!(check(api, version, &hostile), Err(expected), "{api} {version} at {at}: {new:x?}");
         };
         for &at in &writer.counts {
             if writer.flexible() {
@@ -246,12 +229,7 @@ fn no_length_is_believed_beyond_the_frame() {
         let body = writer.body();
         for &at in &writer.lengths {
             let hostile: &[(usize, &[u8])] = if writer.flexible() {
-                &[
-                    (1, &VARINT_MAX_I32),
-                    (1, &VARINT_MAX_U32),
-                    (1, &VARINT_TOO_LONG),
-                    (1, &[0xff, 0xff, 0x03]),
-                ]
+                &[(1, &VARINT_MAX_I32), (1, &VARINT_MAX_U32), (1, &VARINT_TOO_LONG), (1, &[0xff, 0xff, 0x03])]
             } else {
                 &[(2, &[0x7f, 0xff]), (2, &[0x80, 0]), (2, &[0xff, 0xfe])]
             };
@@ -275,34 +253,10 @@ fn forbidden_nulls_are_refused() {
     let null_list = (-1_i32).to_be_bytes();
     check_null(Api::Metadata, 0, &null_list, Err(ForbiddenNull), "V-108");
     check_null(Api::Metadata, 1, &null_list, Ok(4), "M-204");
-    check_null(
-        Api::OffsetFetch,
-        1,
-        &[&[0, 1, b'g'][..], &null_list].concat(),
-        Err(ForbiddenNull),
-        "V-108",
-    );
-    check_null(
-        Api::OffsetFetch,
-        2,
-        &[&[0, 1, b'g'][..], &null_list].concat(),
-        Ok(7),
-        "O-6xx",
-    );
-    check_null(
-        Api::Heartbeat,
-        4,
-        &[0, 0, 0, 0, 0, 2, b'm', 0, 0],
-        Err(ForbiddenNull),
-        "compact 0 is null",
-    );
-    check_null(
-        Api::DescribeTransactions,
-        0,
-        &[2, 0, 0],
-        Err(ForbiddenNull),
-        "a null id in a list",
-    );
+    check_null(Api::OffsetFetch, 1, &[&[0, 1, b'g'][..], &null_list].concat(), Err(ForbiddenNull), "V-108");
+    check_null(Api::OffsetFetch, 2, &[&[0, 1, b'g'][..], &null_list].concat(), Ok(7), "O-6xx");
+    check_null(Api::Heartbeat, 4, &[0, 0, 0, 0, 0, 2, b'm', 0, 0], Err(ForbiddenNull), "compact 0 is null");
+    check_null(Api::DescribeTransactions, 0, &[2, 0, 0], Err(ForbiddenNull), "a null id in a list");
 }
 
 /// Requests as the codec's own builders write them.
@@ -319,14 +273,10 @@ fn requests_built_with_the_codec_pass() {
     for version in 3..=9 {
         let partitions = vec![
             produce_request::PartitionProduceData::default().with_records(Some(Bytes::from(vec![7; 70_000]))),
-            produce_request::PartitionProduceData::default()
-                .with_index(1)
-                .with_records(None),
+            produce_request::PartitionProduceData::default().with_index(1).with_records(None),
         ];
         let topics = vec![
-            produce_request::TopicProduceData::default()
-                .with_name(topic())
-                .with_partition_data(partitions),
+            produce_request::TopicProduceData::default().with_name(topic()).with_partition_data(partitions),
             produce_request::TopicProduceData::default(),
         ];
         let request = ProduceRequest::default()
@@ -335,34 +285,22 @@ fn requests_built_with_the_codec_pass() {
             .with_topic_data(topics);
         check_built(Api::Produce, version, &request);
     }
-    let partition = || {
-        fetch_request::FetchPartition::default()
-            .with_partition(3)
-            .with_fetch_offset(1 << 40)
-    };
-    let fetched = fetch_request::FetchTopic::default()
-        .with_topic(topic())
-        .with_partitions(vec![partition(); 3]);
+    let partition = || fetch_request::FetchPartition::default().with_partition(3).with_fetch_offset(1 << 40);
+    let fetched = fetch_request::FetchTopic::default().with_topic(topic()).with_partitions(vec![partition(); 3]);
     let fetch = FetchRequest::default()
         .with_cluster_id(Some(text("a cluster id in a tagged field")))
         .with_topics(vec![fetched.clone(), fetched])
         .with_forgotten_topics_data(vec![
-            fetch_request::ForgottenTopic::default()
-                .with_topic(topic())
-                .with_partitions(vec![1, 2, 3]),
+            fetch_request::ForgottenTopic::default().with_topic(topic()).with_partitions(vec![1, 2, 3]),
         ])
         .with_rack_id(text("rack"));
     check_built(Api::Fetch, 12, &fetch);
     let group = offset_fetch_request::OffsetFetchRequestGroup::default().with_group_id(GroupId(text("g")));
     let all = group.clone().with_topics(None);
     let some = group.with_topics(Some(vec![
-        offset_fetch_request::OffsetFetchRequestTopics::default()
-            .with_name(topic())
-            .with_partition_indexes(vec![0]),
+        offset_fetch_request::OffsetFetchRequestTopics::default().with_name(topic()).with_partition_indexes(vec![0]),
     ]));
-    let several = OffsetFetchRequest::default()
-        .with_groups(vec![all, some])
-        .with_require_stable(true);
+    let several = OffsetFetchRequest::default().with_groups(vec![all, some]).with_require_stable(true);
     check_built(Api::OffsetFetch, 8, &several);
 }
 
@@ -383,11 +321,7 @@ fn unknown_tags_are_bounded() {
     for (count, size, passes) in [(0, 0, true), (1, 3, true), (64, 0, true), (64, 9, true), (65, 0, false)] {
         let body = with_tags(count, size);
         let found = check(Api::Metadata, 9, &body).map(|passed| passed.consumed);
-        let expected = if passes {
-            Ok(body.len())
-        } else {
-            Err(Malformed::TooManyTags)
-        };
+        let expected = if passes { Ok(body.len()) } else { Err(Malformed::TooManyTags) };
         assert_eq!(found, expected, "{count} tags of {size} bytes: C-107");
         if passes {
             assert_eq!(codec(Api::Metadata, 9, &body).unwrap().consumed, body.len());
@@ -404,16 +338,9 @@ fn a_known_tag_has_the_size_of_its_value() {
     head.put_bytes(0, 25);
     head.put_slice(&[1, 1, 1]);
     let body = |tags: &[u8]| [&head[..], tags].concat();
-    assert_eq!(
-        check(Api::Fetch, 12, &body(&[1, 0, 3, 3, b'i', b'd'])).map(|passed| passed.consumed),
-        Ok(34)
-    );
+    assert_eq!(check(Api::Fetch, 12, &body(&[1, 0, 3, 3, b'i', b'd'])).map(|passed| passed.consumed), Ok(34));
     for size in [0, 2, 4, 90] {
-        assert_eq!(
-            check(Api::Fetch, 12, &body(&[1, 0, size, 3, b'i', b'd'])),
-            Err(Malformed::TagSize),
-            "{size}"
-        );
+        assert_eq!(check(Api::Fetch, 12, &body(&[1, 0, size, 3, b'i', b'd'])), Err(Malformed::TagSize), "{size}");
     }
 }
 
@@ -430,15 +357,9 @@ fn small_elements_do_not_multiply_into_much_memory() {
         body.freeze()
     };
     let most = topics(count);
-    let passed = Passed {
-        consumed: most.len(),
-        decoded_bytes: MAX_DECODED_BYTES,
-    };
+    let passed = Passed { consumed: most.len(), decoded_bytes: MAX_DECODED_BYTES };
     assert_eq!(check(Api::Metadata, 0, &most), Ok(passed));
-    assert_eq!(
-        check(Api::Metadata, 0, &topics(count + 1)),
-        Err(Malformed::TooManyElements)
-    );
+    assert_eq!(check(Api::Metadata, 0, &topics(count + 1)), Err(Malformed::TooManyElements));
 }
 
 /// The charge for an element is not less than what the codec makes of it.

@@ -22,24 +22,13 @@ fn headers_of_an_independent_codec_are_taken_off() {
                 frame.put_slice(b"body");
                 let whole = frame.freeze();
                 let mut rest = whole.clone();
-                let expected = RequestHeader {
-                    correlation_id: -7,
-                    client_id: client.map(str::to_owned),
-                };
-                assert_eq!(
-                    take_request(api, version, &mut rest),
-                    Ok(expected),
-                    "{api} {version}: V-102"
-                );
+                let expected = RequestHeader { correlation_id: -7, client_id: client.map(str::to_owned) };
+                assert_eq!(take_request(api, version, &mut rest), Ok(expected), "{api} {version}: V-102");
                 assert_eq!(&rest[..], b"body", "{api} {version}");
                 assert_eq!(correlation_id(&whole), Ok(-7));
                 for cut in 0..header_bytes {
                     let mut short = whole.slice(..cut);
-                    assert_eq!(
-                        take_request(api, version, &mut short),
-                        Err(Malformed::Truncated),
-                        "cut at {cut}"
-                    );
+                    assert_eq!(take_request(api, version, &mut short), Err(Malformed::Truncated), "cut at {cut}");
                 }
             }
         }
@@ -51,11 +40,7 @@ fn hostile_headers_are_refused() {
     let check = |tail: &[u8], expected: Malformed| {
         let mut frame = BytesMut::from(&[0, 3, 0, 9, 0, 0, 0, 1][..]);
         frame.put_slice(tail);
-        assert_eq!(
-            take_request(Api::Metadata, 9, &mut frame.freeze()),
-            Err(expected),
-            "{tail:?}"
-        );
+        assert_eq!(take_request(Api::Metadata, 9, &mut frame.freeze()), Err(expected), "{tail:?}");
     };
     check(&[0xff, 0xfe], Malformed::NegativeLength);
     check(&[0x7f, 0xff, b'x'], Malformed::Truncated);

@@ -1,7 +1,4 @@
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may count freely: an overflow fails it"
-)]
+#![expect(clippy::arithmetic_side_effects, reason = "a test may count freely: an overflow fails it")]
 
 use super::*;
 use crate::engine::batch::samples::{self, Entry};
@@ -20,14 +17,7 @@ const RULES: Rules = Rules {
 };
 
 fn entries(count: usize) -> Vec<Entry> {
-    vec![
-        Entry {
-            value: Some(b"value".to_vec()),
-            key: Some(b"key".to_vec()),
-            ..Entry::default()
-        };
-        count
-    ]
+    vec![Entry { value: Some(b"value".to_vec()), key: Some(b"key".to_vec()), ..Entry::default() }; count]
 }
 
 fn batch(change: impl Fn(&mut Header)) -> Vec<u8> {
@@ -47,13 +37,7 @@ fn raw(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 fn with(payload: &[u8], codec: i16) -> Vec<u8> {
-    samples::seal(
-        &Header {
-            attributes: codec,
-            ..samples::header(3)
-        },
-        payload,
-    )
+    samples::seal(&Header { attributes: codec, ..samples::header(3) }, payload)
 }
 
 /// Code and whether the log start is shown (T-318), or `None` for taken.
@@ -100,15 +84,8 @@ fn shape() {
     let cut = check(Some(&raw(|bytes| bytes.extend([9; 11]))), &RULES).unwrap();
     assert_eq!(cut.size(), Some(good().len()), "T-325");
     let zstd = with(&samples::pack(4, &samples::encode(&entries(3))), 4);
-    let old = Rules {
-        produce_version: 6,
-        ..RULES
-    };
-    assert_eq!(
-        verdict(Some(&zstd), &old),
-        Some((Refusal::UnsupportedCompressionType, false)),
-        "T-324"
-    );
+    let old = Rules { produce_version: 6, ..RULES };
+    assert_eq!(verdict(Some(&zstd), &old), Some((Refusal::UnsupportedCompressionType, false)), "T-324");
     assert_eq!(verdict(Some(&zstd), &RULES), None, "T-324");
 }
 
@@ -149,45 +126,16 @@ fn fields() {
     for (name, change, wanted) in FIELDS {
         assert_eq!(verdict(Some(&batch(change)), &RULES), *wanted, "{name}");
     }
-    let stamped = Rules {
-        times: Times::LogAppendTime,
-        ..RULES
-    };
+    let stamped = Rules { times: Times::LogAppendTime, ..RULES };
     let flagged = batch(|header| header.attributes = 8);
-    assert_eq!(
-        verdict(Some(&flagged), &stamped),
-        Some((Refusal::InvalidTimestamp, true)),
-        "T-340"
-    );
-    let small = Rules {
-        max_message_bytes: 61,
-        ..RULES
-    };
-    assert_eq!(
-        verdict(Some(&good()), &small),
-        Some((Refusal::MessageTooLarge, false)),
-        "T-331"
-    );
-    let small = Rules {
-        segment_bytes: 61,
-        ..RULES
-    };
-    assert_eq!(
-        verdict(Some(&good()), &small),
-        Some((Refusal::RecordListTooLarge, false)),
-        "T-342"
-    );
-    let small = Rules {
-        max_message_bytes: 61,
-        segment_bytes: 61,
-        ..RULES
-    };
+    assert_eq!(verdict(Some(&flagged), &stamped), Some((Refusal::InvalidTimestamp, true)), "T-340");
+    let small = Rules { max_message_bytes: 61, ..RULES };
+    assert_eq!(verdict(Some(&good()), &small), Some((Refusal::MessageTooLarge, false)), "T-331");
+    let small = Rules { segment_bytes: 61, ..RULES };
+    assert_eq!(verdict(Some(&good()), &small), Some((Refusal::RecordListTooLarge, false)), "T-342");
+    let small = Rules { max_message_bytes: 61, segment_bytes: 61, ..RULES };
     let both = raw(|bytes| bytes[70] ^= 1);
-    assert_eq!(
-        verdict(Some(&both), &small),
-        Some((Refusal::MessageTooLarge, false)),
-        "T-331 before T-332"
-    );
+    assert_eq!(verdict(Some(&both), &small), Some((Refusal::MessageTooLarge, false)), "T-331 before T-332");
 }
 
 #[test]
@@ -215,32 +163,16 @@ fn parsing() {
 /// T-338 to T-340a.
 #[test]
 fn keys_and_times() {
-    let at = |delta_ms: i64, key: bool| Entry {
-        delta_ms,
-        key: key.then(|| b"k".to_vec()),
-        ..Entry::default()
-    };
-    let rules = Rules {
-        before_max_ms: 1000,
-        after_max_ms: 1000,
-        keys: Keys::Needed,
-        ..RULES
-    };
+    let at = |delta_ms: i64, key: bool| Entry { delta_ms, key: key.then(|| b"k".to_vec()), ..Entry::default() };
+    let rules = Rules { before_max_ms: 1000, after_max_ms: 1000, keys: Keys::Needed, ..RULES };
     let judge = |rules: &Rules, times: [Entry; 3]| check(Some(&with(&samples::encode(&times), 0)), rules);
     let bad = |result: Result<Header, Rejection>| {
         let no = result.unwrap_err();
         assert!(no.show_log_start && no.message.is_some());
-        (
-            no.refusal,
-            no.bad_records.iter().map(|(index, _)| *index).collect::<Vec<_>>(),
-        )
+        (no.refusal, no.bad_records.iter().map(|(index, _)| *index).collect::<Vec<_>>())
     };
     let fine = judge(&rules, [at(-1000, true), at(1000, true), at(-NOW_MS - 1, true)]).unwrap();
-    assert_eq!(
-        fine.max_timestamp,
-        NOW_MS + 1000,
-        "T-339 limits belong to the range, -1 is not judged"
-    );
+    assert_eq!(fine.max_timestamp, NOW_MS + 1000, "T-339 limits belong to the range, -1 is not judged");
     let early = judge(&rules, [at(0, true), at(-1001, true), at(0, true)]);
     assert_eq!(bad(early), (Refusal::InvalidTimestamp, vec![1]), "T-339");
     let late = judge(&rules, [at(0, true), at(0, true), at(1001, true)]);
@@ -249,14 +181,8 @@ fn keys_and_times() {
     assert_eq!(bad(keyless), (Refusal::InvalidRecord, vec![0, 2]), "T-338");
     let mixed = judge(&rules, [at(0, false), at(1001, true), at(0, false)]);
     assert_eq!(bad(mixed), (Refusal::InvalidTimestamp, vec![0, 1, 2]), "T-340a");
-    let stamped = Rules {
-        times: Times::LogAppendTime,
-        ..rules
-    };
-    assert!(
-        judge(&stamped, [at(0, true), at(-9999, true), at(9999, true)]).is_ok(),
-        "T-345"
-    );
+    let stamped = Rules { times: Times::LogAppendTime, ..rules };
+    assert!(judge(&stamped, [at(0, true), at(-9999, true), at(9999, true)]).is_ok(), "T-345");
 
     let many = vec![Entry::default(); 5000];
     let header = samples::header(5000);
@@ -268,10 +194,7 @@ fn keys_and_times() {
 /// A client may write any largest timestamp; what is stored is the records' own.
 #[test]
 fn largest_timestamp() {
-    let times = [5, 70, 20].map(|delta_ms| Entry {
-        delta_ms,
-        ..Entry::default()
-    });
+    let times = [5, 70, 20].map(|delta_ms| Entry { delta_ms, ..Entry::default() });
     for codec in 0..=4 {
         let mut bytes = with(&samples::pack(codec, &samples::encode(&times)), codec);
         let header = check(Some(&bytes), &RULES).unwrap();

@@ -3,10 +3,7 @@ use crate::engine::batch::samples;
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
 const COMMIT: &str = "000000000000002a0000004200000000020e5f75350030000000000000018bcfe568000000018bcfe568
@@ -15,11 +12,7 @@ const ABORT: &str = "000000000000002a000000420000000002fa61a37d00300000000000000
     0000000000000003e80005ffffffff000000012000000008000000000c00000000000300";
 
 fn marker(outcome: Outcome) -> Marker {
-    Marker {
-        producer: Producer { id: 1000, epoch: 5 },
-        outcome,
-        coordinator_epoch: 3,
-    }
+    Marker { producer: Producer { id: 1000, epoch: 5 }, outcome, coordinator_epoch: 3 }
 }
 
 /// T-401, T-402: byte for byte.
@@ -28,13 +21,7 @@ fn golden() {
     for (outcome, vector) in [(Outcome::Commit, COMMIT), (Outcome::Abort, ABORT)] {
         let bytes = write(&marker(outcome), 42, 0, 1_700_000_000_000, false);
         assert_eq!(bytes.to_vec(), hex(vector), "{outcome:?}");
-        assert_eq!(
-            read(&bytes),
-            Some(ReadMarker {
-                outcome: Some(outcome),
-                coordinator_epoch: 3
-            })
-        );
+        assert_eq!(read(&bytes), Some(ReadMarker { outcome: Some(outcome), coordinator_epoch: 3 }));
         let header = Header::read(&bytes).unwrap();
         assert_eq!(header.size(), Some(MARKER_BYTES));
         assert!(header.is_control() && header.is_transactional() && !header.is_log_append_time());
@@ -46,10 +33,7 @@ fn golden() {
 }
 
 const VALUE: &[u8] = &[0, 0, 0, 0, 0, 9];
-const COMMITS: Option<ReadMarker> = Some(ReadMarker {
-    outcome: Some(Outcome::Commit),
-    coordinator_epoch: 9,
-});
+const COMMITS: Option<ReadMarker> = Some(ReadMarker { outcome: Some(Outcome::Commit), coordinator_epoch: 9 });
 
 type Line = (&'static str, &'static [u8], &'static [u8], i64, Option<ReadMarker>);
 
@@ -68,25 +52,14 @@ const CONTROL: &[Line] = &[
 
 fn control(records: &[samples::Entry]) -> Vec<u8> {
     let header = samples::header(i32::try_from(records.len()).unwrap());
-    samples::seal(
-        &Header {
-            attributes: 0x30,
-            ..header
-        },
-        &samples::encode(records),
-    )
+    samples::seal(&Header { attributes: 0x30, ..header }, &samples::encode(records))
 }
 
 #[test]
 fn reading() {
     for (name, key, value, delta_ms, wanted) in CONTROL {
         let (key, value) = (Some(key.to_vec()), Some(value.to_vec()));
-        let record = samples::Entry {
-            delta_ms: *delta_ms,
-            key,
-            value,
-            headers: Vec::new(),
-        };
+        let record = samples::Entry { delta_ms: *delta_ms, key, value, headers: Vec::new() };
         assert_eq!(read(&control(&[record])), *wanted, "{name}");
     }
     assert_eq!(read(&control(&[])), None, "no record");

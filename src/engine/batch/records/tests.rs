@@ -1,7 +1,4 @@
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may count freely: an overflow fails it"
-)]
+#![expect(clippy::arithmetic_side_effects, reason = "a test may count freely: an overflow fails it")]
 
 use super::*;
 use crate::engine::batch::samples::{self, Entry};
@@ -13,24 +10,14 @@ fn sample() -> Vec<Entry> {
             delta_ms: i64::from(index) * 3 - 100,
             key: (index % 3 != 0).then(|| vec![b'k'; usize::try_from(index).unwrap() % 7]),
             value: (index % 5 != 0).then(|| vec![b'v'; 300]),
-            headers: if index % 2 == 0 {
-                vec![("trace", Some("1")), ("none", None)]
-            } else {
-                Vec::new()
-            },
+            headers: if index % 2 == 0 { vec![("trace", Some("1")), ("none", None)] } else { Vec::new() },
         })
         .collect()
 }
 
 fn packed(codec: i16, payload: &[u8], count: i32) -> Vec<u8> {
     let attributes = if codec == 5 { 2 } else { codec };
-    samples::seal(
-        &Header {
-            attributes,
-            ..samples::header(count)
-        },
-        &samples::pack(codec, payload),
-    )
+    samples::seal(&Header { attributes, ..samples::header(count) }, &samples::pack(codec, payload))
 }
 
 /// Every codec gives the same records.
@@ -44,10 +31,7 @@ fn codecs() {
             offset_delta: i32::try_from(index).unwrap(),
             timestamp: 1_700_000_000_000 + entry.delta_ms,
             key: entry.key.as_ref().map_or(Field::Null, |key| Field::Bytes(key.len())),
-            value: entry
-                .value
-                .as_ref()
-                .map_or(Field::Null, |value| Field::Bytes(value.len())),
+            value: entry.value.as_ref().map_or(Field::Null, |value| Field::Bytes(value.len())),
         })
         .collect();
     for codec in 0..=5 {
@@ -59,10 +43,7 @@ fn codecs() {
         assert_eq!(read, wanted, "codec {codec}");
         bytes.truncate(bytes.len() - 100);
         stamp_log_append_time(&mut bytes, 55);
-        assert!(
-            records(&bytes).all(|record| record.unwrap().timestamp == 55),
-            "codec {codec}, T-345"
-        );
+        assert!(records(&bytes).all(|record| record.unwrap().timestamp == 55), "codec {codec}, T-345");
     }
 }
 
@@ -83,21 +64,10 @@ fn bombs() {
     };
     for codec in [1, 3, 4] {
         let bytes = bomb(codec);
-        assert_eq!(
-            records(&bytes).last(),
-            Some(Err(Broken::TooLarge)),
-            "codec {codec}, {} bytes",
-            bytes.len()
-        );
+        assert_eq!(records(&bytes).last(), Some(Err(Broken::TooLarge)), "codec {codec}, {} bytes", bytes.len());
     }
     // A block of snappy that claims four gigabytes.
-    let lie = samples::seal(
-        &Header {
-            attributes: 2,
-            ..samples::header(1)
-        },
-        &[0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0],
-    );
+    let lie = samples::seal(&Header { attributes: 2, ..samples::header(1) }, &[0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0]);
     assert_eq!(records(&lie).last(), Some(Err(Broken::Compression)));
 }
 
@@ -120,26 +90,11 @@ const BROKEN: &[(&str, i16, &[u8], Broken)] = &[
 
 #[test]
 fn broken() {
-    let batch = |codec, payload: &[u8]| {
-        samples::seal(
-            &Header {
-                attributes: codec,
-                ..samples::header(1)
-            },
-            payload,
-        )
-    };
+    let batch = |codec, payload: &[u8]| samples::seal(&Header { attributes: codec, ..samples::header(1) }, payload);
     for (name, codec, payload, wanted) in BROKEN {
-        assert_eq!(
-            records(&batch(*codec, payload)).collect::<Vec<_>>(),
-            vec![Err(*wanted)],
-            "{name}"
-        );
+        assert_eq!(records(&batch(*codec, payload)).collect::<Vec<_>>(), vec![Err(*wanted)], "{name}");
     }
-    assert!(
-        records(&batch(0, &[12, 0, 0, 0, 1, 1, 0])).all(|record| record.is_ok()),
-        "the smallest record"
-    );
+    assert!(records(&batch(0, &[12, 0, 0, 0, 1, 1, 0])).all(|record| record.is_ok()), "the smallest record");
     assert_eq!(records(&[0; 60]).count(), 0);
 }
 

@@ -6,62 +6,34 @@ fn spec(name: &str) -> CreateTopic {
 }
 
 fn sized(name: &str, partitions: i32, replication_factor: i16) -> CreateTopic {
-    CreateTopic {
-        partitions: Some(partitions),
-        replication_factor,
-        ..spec(name)
-    }
+    CreateTopic { partitions: Some(partitions), replication_factor, ..spec(name) }
 }
 
 fn assigned(assignments: &[(i32, &[i32])]) -> CreateTopic {
-    let assignments = assignments
-        .iter()
-        .map(|(part, brokers)| (*part, brokers.to_vec()))
-        .collect();
-    CreateTopic {
-        assignments,
-        ..spec("new")
-    }
+    let assignments = assignments.iter().map(|(part, brokers)| (*part, brokers.to_vec())).collect();
+    CreateTopic { assignments, ..spec("new") }
 }
 
 fn set(configs: &[(&str, Option<&str>)]) -> CreateTopic {
-    let configs = configs
-        .iter()
-        .map(|(k, v)| ((*k).to_owned(), v.map(str::to_owned)))
-        .collect();
+    let configs = configs.iter().map(|(k, v)| ((*k).to_owned(), v.map(str::to_owned))).collect();
     CreateTopic { configs, ..spec("new") }
 }
 
 fn held() -> Catalog {
-    Catalog::default()
-        .with(topic("a.b", 1, &[1]))
-        .with(topic("__consumer_offsets", 2, &[2]))
+    Catalog::default().with(topic("a.b", 1, &[1])).with(topic("__consumer_offsets", 2, &[2]))
 }
 
 /// One line: rule, what is asked for, partitions or the refusal.
 fn check(rule: &str, spec: &CreateTopic, expected: Result<i32, Refusal>) {
     let got = held().check_create(spec, &defaults());
     if let Err(refused) = &got {
-        assert!(
-            !refused.message.is_empty() && refused.message.len() < 1000,
-            "M-220 {rule}"
-        );
+        assert!(!refused.message.is_empty() && refused.message.len() < 1000, "M-220 {rule}");
     }
-    assert_eq!(
-        got.map(|p| p.partitions).map_err(|r| r.refusal),
-        expected,
-        "{rule} {spec:?}"
-    );
+    assert_eq!(got.map(|p| p.partitions).map_err(|r| r.refusal), expected, "{rule} {spec:?}");
     // M-227: the same rules whether it is meant or not.
-    let asked = CreateTopic {
-        validate_only: true,
-        ..spec.clone()
-    };
+    let asked = CreateTopic { validate_only: true, ..spec.clone() };
     assert_eq!(
-        held()
-            .check_create(&asked, &defaults())
-            .map_err(|r| r.refusal)
-            .map(|p| p.partitions),
+        held().check_create(&asked, &defaults()).map_err(|r| r.refusal).map(|p| p.partitions),
         expected,
         "M-227"
     );
@@ -77,70 +49,36 @@ fn names() {
     check("M-222 collides", &spec("a_b"), Err(Refusal::InvalidTopic));
     check("M-222", &spec("a-b"), Ok(3));
     check("M-221", &spec("__cluster_metadata"), Err(Refusal::InvalidRequest));
-    check(
-        "M-211 exists",
-        &spec("__consumer_offsets"),
-        Err(Refusal::TopicAlreadyExists),
-    );
-    check(
-        "M-211 reserved",
-        &spec("__transaction_state"),
-        Err(Refusal::InvalidRequest),
-    );
+    check("M-211 exists", &spec("__consumer_offsets"), Err(Refusal::TopicAlreadyExists));
+    check("M-211 reserved", &spec("__transaction_state"), Err(Refusal::InvalidRequest));
     let gone = held().without(&"a.b".into());
-    assert!(
-        gone.check_create(&spec("a_b"), &defaults()).is_ok(),
-        "M-201 nothing is left of a deleted topic"
-    );
+    assert!(gone.check_create(&spec("a_b"), &defaults()).is_ok(), "M-201 nothing is left of a deleted topic");
 }
 
 #[test]
 fn counts() {
     check("M-229", &sized("new", -1, -1), Ok(3));
-    check(
-        "M-229",
-        &CreateTopic {
-            partitions: None,
-            ..sized("new", 0, 1)
-        },
-        Ok(3),
-    );
+    check("M-229", &CreateTopic { partitions: None, ..sized("new", 0, 1) }, Ok(3));
     check("M-224", &sized("new", 6, 1), Ok(6));
     check("M-224", &sized("new", 0, 1), Err(Refusal::InvalidPartitions));
     check("M-224", &sized("new", -2, 1), Err(Refusal::InvalidPartitions));
     check("M-224", &sized("new", 1, 0), Err(Refusal::InvalidReplicationFactor));
     check("M-224", &sized("new", 1, -2), Err(Refusal::InvalidReplicationFactor));
-    check(
-        "M-224 order",
-        &sized("new", 0, 0),
-        Err(Refusal::InvalidReplicationFactor),
-    );
+    check("M-224 order", &sized("new", 0, 0), Err(Refusal::InvalidReplicationFactor));
     check("M-224 order", &sized("new", 0, 3), Err(Refusal::InvalidPartitions));
     check("M-230", &sized("new", 1, 3), Err(Refusal::InvalidReplicationFactor));
     check("M-221", &sized("new", 10_000, 1), Ok(10_000));
     check("M-221", &sized("new", 10_001, 1), Err(Refusal::PolicyViolation));
     check("M-221 C-91", &sized("new", i32::MAX, 1), Err(Refusal::PolicyViolation));
-    let message = held()
-        .check_create(&sized("new", 1, 3), &defaults())
-        .unwrap_err()
-        .message;
+    let message = held().check_create(&sized("new", 1, 3), &defaults()).unwrap_err().message;
     assert_eq!(
         message,
         "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because \
          only 1 broker(s) are registered.",
         "M-224"
     );
-    let clamping = Defaults {
-        replication: Replication::Clamp,
-        ..defaults()
-    };
-    assert_eq!(
-        held()
-            .check_create(&sized("new", 2, 3), &clamping)
-            .map(|p| p.partitions),
-        Ok(2),
-        "M-230"
-    );
+    let clamping = Defaults { replication: Replication::Clamp, ..defaults() };
+    assert_eq!(held().check_create(&sized("new", 2, 3), &clamping).map(|p| p.partitions), Ok(2), "M-230");
     assert!(held().check_create(&sized("new", 2, 0), &clamping).is_err(), "M-230");
 }
 
@@ -158,56 +96,25 @@ fn assignments() {
     check("M-224 unknown", &assigned(&[(0, &[2])]), bad);
     check("M-224 unknown", &assigned(&[(0, &[1, -1])]), bad);
     check("M-224 lengths", &assigned(&[(0, &[1]), (1, &[1, 2])]), bad);
-    let both = CreateTopic {
-        replication_factor: 1,
-        ..assigned(&[(0, &[1])])
-    };
+    let both = CreateTopic { replication_factor: 1, ..assigned(&[(0, &[1])]) };
     check("M-224", &both, Err(Refusal::InvalidRequest));
-    let both = CreateTopic {
-        partitions: Some(1),
-        ..assigned(&[(0, &[1])])
-    };
+    let both = CreateTopic { partitions: Some(1), ..assigned(&[(0, &[1])]) };
     check("M-224", &both, Err(Refusal::InvalidRequest));
 }
 
 #[test]
 fn configs() {
     check("M-223", &set(&[("retention.ms", Some("-1"))]), Ok(3));
-    check(
-        "M-223 C-91",
-        &set(&[("retention.ms", None)]),
-        Err(Refusal::InvalidConfig),
-    );
-    check(
-        "M-223 C-91",
-        &set(&[("no.such.key", Some("1"))]),
-        Err(Refusal::InvalidConfig),
-    );
-    check(
-        "M-223",
-        &set(&[("retention.ms", Some("soon"))]),
-        Err(Refusal::InvalidConfig),
-    );
-    check(
-        "M-223",
-        &set(&[("compression.type", Some("brotli"))]),
-        Err(Refusal::InvalidConfig),
-    );
-    let contradiction = set(&[
-        ("min.compaction.lag.ms", Some("10")),
-        ("max.compaction.lag.ms", Some("9")),
-    ]);
+    check("M-223 C-91", &set(&[("retention.ms", None)]), Err(Refusal::InvalidConfig));
+    check("M-223 C-91", &set(&[("no.such.key", Some("1"))]), Err(Refusal::InvalidConfig));
+    check("M-223", &set(&[("retention.ms", Some("soon"))]), Err(Refusal::InvalidConfig));
+    check("M-223", &set(&[("compression.type", Some("brotli"))]), Err(Refusal::InvalidConfig));
+    let contradiction = set(&[("min.compaction.lag.ms", Some("10")), ("max.compaction.lag.ms", Some("9"))]);
     check("M-223 A-331", &contradiction, Err(Refusal::InvalidConfig));
     // Configs are judged before counts, and names before both.
-    let order = CreateTopic {
-        partitions: Some(0),
-        ..set(&[("x", Some("1"))])
-    };
+    let order = CreateTopic { partitions: Some(0), ..set(&[("x", Some("1"))]) };
     check("M-223 before M-224", &order, Err(Refusal::InvalidConfig));
-    let order = CreateTopic {
-        name: "a.b".into(),
-        ..order
-    };
+    let order = CreateTopic { name: "a.b".into(), ..order };
     check("M-222 before M-223", &order, Err(Refusal::TopicAlreadyExists));
     // What Streams and Connect send (A-333).
     let repartition = [
@@ -217,30 +124,17 @@ fn configs() {
         ("message.timestamp.type", Some("CreateTime")),
     ];
     check("A-333", &set(&repartition), Ok(3));
-    check(
-        "A-333",
-        &set(&[
-            ("cleanup.policy", Some("compact,delete")),
-            ("retention.ms", Some("86460000")),
-        ]),
-        Ok(3),
-    );
+    check("A-333", &set(&[("cleanup.policy", Some("compact,delete")), ("retention.ms", Some("86460000"))]), Ok(3));
 }
 
 /// A whole request: results as (name, refusal).
 fn check_request(rule: &str, specs: &[CreateTopic], expected: &[(&str, Option<Refusal>)]) {
     let permit = |name: &str| match name {
-        "secret" => Err(Refused::new(
-            Refusal::OperationNotAttempted,
-            "stands in for the answer of the permissions",
-        )),
+        "secret" => Err(Refused::new(Refusal::OperationNotAttempted, "stands in for the answer of the permissions")),
         _ => Ok(()),
     };
     let results = held().plan_create(specs, permit, &defaults());
-    let got: Vec<_> = results
-        .iter()
-        .map(|(name, r)| (name.as_str(), r.as_ref().err().map(|e| e.refusal)))
-        .collect();
+    let got: Vec<_> = results.iter().map(|(name, r)| (name.as_str(), r.as_ref().err().map(|e| e.refusal))).collect();
     assert_eq!(got, expected, "{rule}");
 }
 
@@ -251,40 +145,17 @@ fn requests() {
         &[spec("x"), spec("."), spec("y")],
         &[("x", None), (".", Some(Refusal::InvalidTopic)), ("y", None)],
     );
-    check_request(
-        "M-221",
-        &[spec("x"), spec("y"), spec("x")],
-        &[("x", Some(Refusal::InvalidRequest)), ("y", None)],
-    );
+    check_request("M-221", &[spec("x"), spec("y"), spec("x")], &[("x", Some(Refusal::InvalidRequest)), ("y", None)]);
     let (big, small) = (sized("x", 9_999, 1), sized("y", 2, 1));
     let over = Some(Refusal::PolicyViolation);
     check_request("M-221", &[big.clone(), small], &[("x", over), ("y", over)]);
     // The default of three counts too.
     check_request("M-221", &[big, spec("y")], &[("x", over), ("y", over)]);
-    check_request(
-        "M-221",
-        &[sized("x", i32::MAX, 1), sized("y", i32::MAX, 1)],
-        &[("x", over), ("y", over)],
-    );
-    check_request(
-        "M-221 order",
-        &[spec("secret")],
-        &[("secret", Some(Refusal::OperationNotAttempted))],
-    );
-    let hidden = CreateTopic {
-        name: "secret".into(),
-        ..set(&[("bad", None)])
-    };
-    check_request(
-        "M-221 before M-223",
-        &[hidden],
-        &[("secret", Some(Refusal::OperationNotAttempted))],
-    );
-    check_request(
-        "M-225 R",
-        &[spec("p.q"), spec("p_q")],
-        &[("p.q", None), ("p_q", Some(Refusal::InvalidTopic))],
-    );
+    check_request("M-221", &[sized("x", i32::MAX, 1), sized("y", i32::MAX, 1)], &[("x", over), ("y", over)]);
+    check_request("M-221 order", &[spec("secret")], &[("secret", Some(Refusal::OperationNotAttempted))]);
+    let hidden = CreateTopic { name: "secret".into(), ..set(&[("bad", None)]) };
+    check_request("M-221 before M-223", &[hidden], &[("secret", Some(Refusal::OperationNotAttempted))]);
+    check_request("M-225 R", &[spec("p.q"), spec("p_q")], &[("p.q", None), ("p_q", Some(Refusal::InvalidTopic))]);
     check_request(
         "M-225 R",
         &[sized("p.q", 0, 1), spec("p_q")],
@@ -342,29 +213,17 @@ fn growing_follows_m_234() {
     for (name, count, assignments, expected) in table {
         let owned = assignments.map(|lists| lists.iter().map(|list| list.to_vec()).collect::<Vec<_>>());
         let got = held().check_grow(name, count, owned.as_deref(), &defaults());
-        assert_eq!(
-            got.map_err(|r| r.refusal),
-            expected,
-            "M-234 {name} {count} {assignments:?}"
-        );
+        assert_eq!(got.map_err(|r| r.refusal), expected, "M-234 {name} {count} {assignments:?}");
     }
 }
 
 #[test]
 fn deleting_follows_m_232() {
     let catalog = held();
-    let by_name = |name: &str| {
-        catalog
-            .check_delete(name)
-            .map(|t| t.name.to_string())
-            .map_err(|r| r.refusal)
-    };
+    let by_name = |name: &str| catalog.check_delete(name).map(|t| t.name.to_string()).map_err(|r| r.refusal);
     let by_id = |n: u8| {
         let id = crate::engine::TopicId([n; 16]);
-        catalog
-            .check_delete_by_id(id)
-            .map(|t| t.name.to_string())
-            .map_err(|r| r.refusal)
+        catalog.check_delete_by_id(id).map(|t| t.name.to_string()).map_err(|r| r.refusal)
     };
     assert_eq!(by_name("a.b"), Ok("a.b".to_owned()), "M-232");
     assert_eq!(by_id(1), Ok("a.b".to_owned()), "M-232");

@@ -5,20 +5,10 @@ use crate::engine::catalog::{BrokerLevels, Topic};
 use std::collections::BTreeMap;
 
 fn held() -> Catalog {
-    let given = [
-        ("cleanup.policy", " compact, delete "),
-        ("preallocate", "TRUE"),
-        ("min.cleanable.dirty.ratio", "1"),
-    ];
-    let given: Vec<_> = given
-        .iter()
-        .map(|(k, v)| ((*k).to_owned(), Some((*v).to_owned())))
-        .collect();
+    let given = [("cleanup.policy", " compact, delete "), ("preallocate", "TRUE"), ("min.cleanable.dirty.ratio", "1")];
+    let given: Vec<_> = given.iter().map(|(k, v)| ((*k).to_owned(), Some((*v).to_owned()))).collect();
     let settings = TopicSettings::of(&given, &BrokerLevels::default()).unwrap();
-    Catalog::default().with(Topic {
-        settings,
-        ..topic("t", 1, &[1])
-    })
+    Catalog::default().with(Topic { settings, ..topic("t", 1, &[1]) })
 }
 
 fn owned(keys: &[&str]) -> Vec<String> {
@@ -32,11 +22,7 @@ fn one(kind: ResourceKind, name: &str, key: &str, defaults: &Defaults) -> Config
 }
 
 fn synonyms(entry: &ConfigEntry) -> Vec<(&str, &str, i8)> {
-    entry
-        .synonyms
-        .iter()
-        .map(|s| (s.name.as_str(), s.value.as_str(), s.source.code()))
-        .collect()
+    entry.synonyms.iter().map(|s| (s.name.as_str(), s.value.as_str(), s.source.code())).collect()
 }
 
 fn text(value: &str) -> ConfigValue {
@@ -66,23 +52,10 @@ fn resources_follow_a_302() {
     ];
     for (kind, name, expected) in table {
         let got = held().describe(kind, name, None, &defaults());
-        assert_eq!(
-            got.map(|e| !e.is_empty()).map_err(|r| r.refusal),
-            expected,
-            "A-302 {kind:?} {name:?}"
-        );
+        assert_eq!(got.map(|e| !e.is_empty()).map_err(|r| r.refusal), expected, "A-302 {kind:?} {name:?}");
     }
-    let codes = [
-        (2, true),
-        (4, true),
-        (8, true),
-        (16, true),
-        (32, true),
-        (0, false),
-        (1, false),
-        (3, false),
-        (-1, false),
-    ];
+    let codes =
+        [(2, true), (4, true), (8, true), (16, true), (32, true), (0, false), (1, false), (3, false), (-1, false)];
     for (code, known) in codes {
         assert_eq!(ResourceKind::from_code(code).is_some(), known, "A-303 {code}");
     }
@@ -94,28 +67,10 @@ fn keys_follow_a_304() {
     let all = describe(None);
     assert_eq!(describe(Some(&[])), all, "A-304: an empty list means all");
     assert!(all.is_sorted_by(|a, b| a.name < b.name), "M-226");
-    assert!(
-        all.len() > 30
-            && all
-                .iter()
-                .all(|entry| !entry.read_only && entry.documentation.is_some()),
-        "A-305"
-    );
-    assert!(
-        all.iter().all(|entry| entry.name != "internal.segment.bytes"),
-        "A-331: hidden unless set"
-    );
-    let some = describe(Some(&owned(&[
-        "retention.ms",
-        "no.such",
-        "cleanup.policy",
-        "retention.ms",
-    ])));
-    assert_eq!(
-        some.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(),
-        ["cleanup.policy", "retention.ms"],
-        "A-304"
-    );
+    assert!(all.len() > 30 && all.iter().all(|entry| !entry.read_only && entry.documentation.is_some()), "A-305");
+    assert!(all.iter().all(|entry| entry.name != "internal.segment.bytes"), "A-331: hidden unless set");
+    let some = describe(Some(&owned(&["retention.ms", "no.such", "cleanup.policy", "retention.ms"])));
+    assert_eq!(some.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["cleanup.policy", "retention.ms"], "A-304");
     assert_eq!(describe(Some(&owned(&["no.such"]))), [], "A-304");
 }
 
@@ -127,18 +82,12 @@ fn topic_entries_follow_a_305_and_a_306() {
         (policy.value.clone(), policy.source, policy.kind),
         (text("compact,delete"), ConfigSource::Topic, ConfigType::List)
     );
-    let levels = [
-        ("cleanup.policy", "compact,delete", 1),
-        ("log.cleanup.policy", "delete", 5),
-    ];
+    let levels = [("cleanup.policy", "compact,delete", 1), ("log.cleanup.policy", "delete", 5)];
     assert_eq!(synonyms(&policy), levels, "A-306");
     assert_eq!(entry("preallocate").value, text("true"), "A-305");
     assert_eq!(entry("min.cleanable.dirty.ratio").value, text("1.0"), "A-305");
     let age = entry("retention.ms");
-    assert_eq!(
-        (age.value.clone(), age.source, age.kind),
-        (text("604800000"), ConfigSource::Default, ConfigType::Long)
-    );
+    assert_eq!((age.value.clone(), age.source, age.kind), (text("604800000"), ConfigSource::Default, ConfigType::Long));
     assert_eq!(synonyms(&age), [("log.retention.hours", "168", 5)], "A-306, A-307");
     let alone = entry("remote.storage.enable");
     assert_eq!(
@@ -158,63 +107,27 @@ fn sources_name_the_level() {
     };
     let defaults = Defaults { levels, ..defaults() };
     let age = one(ResourceKind::Topic, "t", "retention.ms", &defaults);
-    assert_eq!(
-        (age.value.clone(), age.source),
-        (text("60000"), ConfigSource::DynamicDefaultBroker),
-        "A-306, A-308"
-    );
-    let expected = [
-        ("log.retention.ms", "60000", 3),
-        ("log.retention.minutes", "2", 4),
-        ("log.retention.hours", "168", 5),
-    ];
+    assert_eq!((age.value.clone(), age.source), (text("60000"), ConfigSource::DynamicDefaultBroker), "A-306, A-308");
+    let expected =
+        [("log.retention.ms", "60000", 3), ("log.retention.minutes", "2", 4), ("log.retention.hours", "168", 5)];
     assert_eq!(synonyms(&age), expected, "A-306");
 
     let common = held().describe(ResourceKind::Broker, "", None, &defaults).unwrap();
-    let common: Vec<_> = common
-        .iter()
-        .map(|e| (e.name.as_str(), &e.value, e.source.code()))
-        .collect();
-    assert_eq!(
-        common,
-        [("log.retention.ms", &text("60000"), 3)],
-        "A-302: only what was set for all brokers"
-    );
+    let common: Vec<_> = common.iter().map(|e| (e.name.as_str(), &e.value, e.source.code())).collect();
+    assert_eq!(common, [("log.retention.ms", &text("60000"), 3)], "A-302: only what was set for all brokers");
 
     let own = |key: &str| one(ResourceKind::Broker, "1", key, &defaults);
-    let (ms, minutes, hours) = (
-        own("log.retention.ms"),
-        own("log.retention.minutes"),
-        own("log.retention.hours"),
-    );
-    assert_eq!(
-        (ms.value, ms.source, ms.read_only),
-        (text("60000"), ConfigSource::DynamicDefaultBroker, false)
-    );
-    assert_eq!(
-        (minutes.value, minutes.source, minutes.read_only),
-        (text("2"), ConfigSource::StaticBroker, true)
-    );
-    assert_eq!(
-        (hours.value, hours.source, hours.kind),
-        (text("168"), ConfigSource::Default, ConfigType::Int)
-    );
+    let (ms, minutes, hours) = (own("log.retention.ms"), own("log.retention.minutes"), own("log.retention.hours"));
+    assert_eq!((ms.value, ms.source, ms.read_only), (text("60000"), ConfigSource::DynamicDefaultBroker, false));
+    assert_eq!((minutes.value, minutes.source, minutes.read_only), (text("2"), ConfigSource::StaticBroker, true));
+    assert_eq!((hours.value, hours.source, hours.kind), (text("168"), ConfigSource::Default, ConfigType::Int));
 }
 
 #[test]
 fn a_broker_shows_what_tools_look_at() {
-    let stated = [
-        ("listeners", "EXTERNAL://:9092"),
-        ("auto.create.topics.enable", "false"),
-    ];
+    let stated = [("listeners", "EXTERNAL://:9092"), ("auto.create.topics.enable", "false")];
     let stated = stated.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let defaults = Defaults {
-        levels: BrokerLevels {
-            stated,
-            ..BrokerLevels::default()
-        },
-        ..defaults()
-    };
+    let defaults = Defaults { levels: BrokerLevels { stated, ..BrokerLevels::default() }, ..defaults() };
     let all = held().describe(ResourceKind::Broker, "1", None, &defaults).unwrap();
     assert!(all.is_sorted_by(|a, b| a.name < b.name), "A-341: each key once");
     let table = [
@@ -241,30 +154,16 @@ fn a_broker_shows_what_tools_look_at() {
         assert_eq!(got, (&text(value), source, read_only), "A-341 {name}");
     }
     let absent = one(ResourceKind::Broker, "1", "log.retention.ms", &defaults);
-    assert_eq!(
-        (absent.value, absent.source),
-        (ConfigValue::Absent, ConfigSource::Default),
-        "A-305"
-    );
-    assert!(
-        all.iter().all(|entry| entry.name != "log.dirs"),
-        "a fact nobody stated is not made up"
-    );
+    assert_eq!((absent.value, absent.source), (ConfigValue::Absent, ConfigSource::Default), "A-305");
+    assert!(all.iter().all(|entry| entry.name != "log.dirs"), "a fact nobody stated is not made up");
 }
 
 #[test]
 fn a_key_nobody_knows_is_shown_without_its_value() {
-    let settings = TopicSettings::stored(BTreeMap::from([(
-        "message.format.version".to_owned(),
-        "2.8".to_owned(),
-    )]));
+    let settings = TopicSettings::stored(BTreeMap::from([("message.format.version".to_owned(), "2.8".to_owned())]));
     let entries = settings.describe(Some(&owned(&["message.format.version"])), &defaults());
     assert_eq!(entries.len(), 1);
-    assert_eq!(
-        (&entries[0].value, entries[0].kind),
-        (&ConfigValue::Secret, ConfigType::Unknown),
-        "A-305"
-    );
+    assert_eq!((&entries[0].value, entries[0].kind), (&ConfigValue::Secret, ConfigType::Unknown), "A-305");
 }
 
 #[test]

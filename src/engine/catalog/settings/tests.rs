@@ -6,10 +6,7 @@ fn given(pairs: &[(&str, &str)]) -> Result<TopicSettings, Refused> {
 }
 
 fn given_over(pairs: &[(&str, &str)], levels: &BrokerLevels) -> Result<TopicSettings, Refused> {
-    let pairs: Vec<_> = pairs
-        .iter()
-        .map(|(k, v)| ((*k).to_owned(), Some((*v).to_owned())))
-        .collect();
+    let pairs: Vec<_> = pairs.iter().map(|(k, v)| ((*k).to_owned(), Some((*v).to_owned()))).collect();
     TopicSettings::of(&pairs, levels)
 }
 
@@ -49,11 +46,7 @@ fn what_nobody_sets_is_as_a_331_says() {
         min_cleanable_dirty_ratio: 0.5,
         file_delete_delay_ms: 60_000,
     };
-    assert_eq!(
-        TopicSettings::default().in_effect(&BrokerLevels::default()),
-        expected,
-        "A-331"
-    );
+    assert_eq!(TopicSettings::default().in_effect(&BrokerLevels::default()), expected, "A-331");
 }
 
 /// What is given changes the field it names: (key, value, the default with that field changed).
@@ -62,9 +55,7 @@ fn what_is_given_is_in_effect() {
     type Change = fn(&mut LogSettings);
     let table: [(&str, &str, Change); 19] = [
         ("cleanup.policy", "compact", |s| s.cleanup = Cleanup::Compact),
-        ("cleanup.policy", " delete , compact ", |s| {
-            s.cleanup = Cleanup::CompactAndDelete
-        }),
+        ("cleanup.policy", " delete , compact ", |s| s.cleanup = Cleanup::CompactAndDelete),
         ("cleanup.policy", "", |s| s.cleanup = Cleanup::Never),
         ("retention.ms", "-1", |s| s.retention_ms = None),
         ("retention.ms", " 5 ", |s| s.retention_ms = Some(5)),
@@ -75,12 +66,8 @@ fn what_is_given_is_in_effect() {
         ("segment.index.bytes", "4", |s| s.segment_index_bytes = 4),
         ("index.interval.bytes", "0", |s| s.index_interval_bytes = 0),
         ("max.message.bytes", "0", |s| s.max_message_bytes = 0),
-        ("message.timestamp.type", "LogAppendTime", |s| {
-            s.timestamp_type = TimestampType::LogAppendTime
-        }),
-        ("message.timestamp.before.max.ms", "0", |s| {
-            s.timestamp_before_max_ms = 0
-        }),
+        ("message.timestamp.type", "LogAppendTime", |s| s.timestamp_type = TimestampType::LogAppendTime),
+        ("message.timestamp.before.max.ms", "0", |s| s.timestamp_before_max_ms = 0),
         ("message.timestamp.after.max.ms", "0", |s| s.timestamp_after_max_ms = 0),
         ("delete.retention.ms", "0", |s| s.delete_retention_ms = 0),
         ("min.compaction.lag.ms", "9", |s| s.min_compaction_lag_ms = 9),
@@ -104,17 +91,9 @@ const VALUES: [(&str, &[&str], &[&str]); 26] = [
         &["delete", "", " ", "compact , delete"],
         &["deletes", "delete,", ",", "delete,delete", "Delete"],
     ),
-    (
-        "retention.ms",
-        &["-1", "0", "+5", "9223372036854775807"],
-        &["-2", "", "1.5", "1h", "9223372036854775808"],
-    ),
+    ("retention.ms", &["-1", "0", "+5", "9223372036854775807"], &["-2", "", "1.5", "1h", "9223372036854775808"]),
     ("retention.bytes", &["-1", "-9", "0"], &["x"]),
-    (
-        "segment.bytes",
-        &["1048576", "2147483647"],
-        &["1048575", "14", "2147483648"],
-    ),
+    ("segment.bytes", &["1048576", "2147483647"], &["1048575", "14", "2147483648"]),
     ("internal.segment.bytes", &["14"], &["13"]),
     ("segment.ms", &["1"], &["0"]),
     ("segment.jitter.ms", &["0"], &["-1"]),
@@ -124,31 +103,15 @@ const VALUES: [(&str, &[&str], &[&str]); 26] = [
     ("flush.ms", &["0"], &["-1"]),
     ("max.message.bytes", &["0"], &["-1", "1e6"]),
     ("min.insync.replicas", &["1", "2"], &["0"]),
-    (
-        "compression.type",
-        &["producer", "uncompressed", "zstd", "lz4", "snappy", "gzip"],
-        &["none", "GZIP", ""],
-    ),
+    ("compression.type", &["producer", "uncompressed", "zstd", "lz4", "snappy", "gzip"], &["none", "GZIP", ""]),
     ("compression.gzip.level", &["-1", "1", "9"], &["0", "10", "-2"]),
     ("compression.lz4.level", &["1", "17"], &["0", "18"]),
     ("compression.zstd.level", &["-131072", "22"], &["-131073", "23"]),
-    (
-        "message.timestamp.type",
-        &["CreateTime", "LogAppendTime"],
-        &["createtime"],
-    ),
+    ("message.timestamp.type", &["CreateTime", "LogAppendTime"], &["createtime"]),
     ("max.compaction.lag.ms", &["1"], &["0"]),
-    (
-        "min.cleanable.dirty.ratio",
-        &["0", "1", "0.25", "1e-3"],
-        &["-0.1", "1.1", "NaN", "inf", ""],
-    ),
+    ("min.cleanable.dirty.ratio", &["0", "1", "0.25", "1e-3"], &["-0.1", "1.1", "NaN", "inf", ""]),
     ("preallocate", &["true", "FALSE", " True "], &["yes", "1", ""]),
-    (
-        "leader.replication.throttled.replicas",
-        &["*", "", "0:1,2:3"],
-        &["0", "a:1", "0:1,"],
-    ),
+    ("leader.replication.throttled.replicas", &["*", "", "0:1,2:3"], &["0", "a:1", "0:1,"]),
     ("remote.storage.enable", &["false"], &["true", "TRUE"]),
     ("local.retention.ms", &["-2"], &["-3"]),
     ("remote.copy.lag.ms", &["-1"], &["-2"]),
@@ -159,11 +122,7 @@ const VALUES: [(&str, &[&str], &[&str]); 26] = [
 fn values_follow_a_331_and_a_332() {
     for (key, valid, refused) in VALUES {
         for value in valid {
-            assert!(
-                given(&[(key, value)]).is_ok(),
-                "A-331 {key}={value:?}: {:?}",
-                given(&[(key, value)])
-            );
+            assert!(given(&[(key, value)]).is_ok(), "A-331 {key}={value:?}: {:?}", given(&[(key, value)]));
         }
         for value in refused {
             let refused = given(&[(key, value)]).unwrap_err();
@@ -172,13 +131,9 @@ fn values_follow_a_331_and_a_332() {
             assert!(refused.message.starts_with(&start), "A-331 {}", refused.message);
         }
     }
-    for key in [
-        "message.format.version",
-        "message.timestamp.difference.max.ms",
-        "message.downconversion.enable",
-        "",
-        "x",
-    ] {
+    for key in
+        ["message.format.version", "message.timestamp.difference.max.ms", "message.downconversion.enable", "", "x"]
+    {
         let refused = given(&[(key, "1")]).unwrap_err();
         assert_eq!(refused.message, format!("Unknown topic config name: {key}"), "A-332");
     }
@@ -191,13 +146,7 @@ fn long_texts_are_refused_and_not_repeated() {
     assert!(refused.message.len() < 1000, "a message fits its answer");
     let blank = " ".repeat(32_767);
     assert!(given(&[("cleanup.policy", &blank)]).is_ok(), "A-315");
-    assert!(
-        given(&[("cleanup.policy", &too_long)])
-            .unwrap_err()
-            .message
-            .contains("longer than 32767"),
-        "A-315"
-    );
+    assert!(given(&[("cleanup.policy", &too_long)]).unwrap_err().message.contains("longer than 32767"), "A-315");
     assert!(given(&[(&too_long, "1")]).unwrap_err().message.len() < 1000);
 }
 
@@ -211,53 +160,29 @@ fn the_last_of_two_values_counts() {
 #[test]
 fn the_broker_stands_behind_its_topics() {
     let hours = BrokerLevels {
-        stated: stated(&[
-            ("log.retention.hours", "2"),
-            ("log.roll.hours", "1"),
-            ("message.max.bytes", "5"),
-        ]),
+        stated: stated(&[("log.retention.hours", "2"), ("log.roll.hours", "1"), ("message.max.bytes", "5")]),
         ..BrokerLevels::default()
     };
     let own = given(&[("max.message.bytes", "6")]).unwrap();
     let effect = own.in_effect(&hours);
-    assert_eq!(
-        (effect.retention_ms, effect.segment_ms, effect.max_message_bytes),
-        (Some(7_200_000), 3_600_000, 6)
-    );
+    assert_eq!((effect.retention_ms, effect.segment_ms, effect.max_message_bytes), (Some(7_200_000), 3_600_000, 6));
     let mut finer = hours.clone();
     finer.stated.insert("log.retention.minutes".to_owned(), "3".to_owned());
     assert_eq!(own.in_effect(&finer).retention_ms, Some(180_000), "A-307");
     finer.stated.insert("log.retention.ms".to_owned(), "-1".to_owned());
     assert_eq!(own.in_effect(&finer).retention_ms, None, "A-307");
-    finer
-        .dynamic_default
-        .insert("log.retention.ms".to_owned(), "4".to_owned());
+    finer.dynamic_default.insert("log.retention.ms".to_owned(), "4".to_owned());
     assert_eq!(own.in_effect(&finer).retention_ms, Some(4), "A-306");
     finer.dynamic.insert("log.retention.ms".to_owned(), "5".to_owned());
     assert_eq!(own.in_effect(&finer).retention_ms, Some(5), "A-306");
     assert_eq!(hours.check(), Ok(()));
-    let lag = BrokerLevels {
-        stated: stated(&[("log.cleaner.max.compaction.lag.ms", "5")]),
-        ..BrokerLevels::default()
-    };
-    assert!(
-        given_over(&[("min.compaction.lag.ms", "6")], &lag).is_err(),
-        "A-331: values in effect are compared"
-    );
+    let lag = BrokerLevels { stated: stated(&[("log.cleaner.max.compaction.lag.ms", "5")]), ..BrokerLevels::default() };
+    assert!(given_over(&[("min.compaction.lag.ms", "6")], &lag).is_err(), "A-331: values in effect are compared");
     assert!(given_over(&[("min.compaction.lag.ms", "5")], &lag).is_ok(), "A-331");
-    let wrong = BrokerLevels {
-        stated: stated(&[("log.roll.hours", "0")]),
-        ..BrokerLevels::default()
-    };
+    let wrong = BrokerLevels { stated: stated(&[("log.roll.hours", "0")]), ..BrokerLevels::default() };
     let message = wrong.check().unwrap_err();
-    assert_eq!(
-        message,
-        "Invalid value 0 for configuration log.roll.hours: Value must be at least 1"
-    );
-    let forever = BrokerLevels {
-        stated: stated(&[("log.retention.hours", "-1")]),
-        ..BrokerLevels::default()
-    };
+    assert_eq!(message, "Invalid value 0 for configuration log.roll.hours: Value must be at least 1");
+    let forever = BrokerLevels { stated: stated(&[("log.retention.hours", "-1")]), ..BrokerLevels::default() };
     assert_eq!(own.in_effect(&forever).retention_ms, None, "A-307");
 }
 

@@ -18,16 +18,9 @@ fn metadata(topics: &[&str]) -> Bytes {
 fn reading(kind: &str, metadata: Bytes) -> Bench {
     let mut bench = Bench::empty();
     let protocols = vec![("range".to_owned(), metadata)];
-    bench.join(&Join {
-        protocol_type: kind.to_owned(),
-        protocols,
-        ..new("a")
-    });
+    bench.join(&Join { protocol_type: kind.to_owned(), protocols, ..new("a") });
     bench.pass(3000);
-    bench.sync(&Sync {
-        protocol_type: None,
-        ..sync_of(claim(1, "a", ""), &[("a", "share")])
-    });
+    bench.sync(&Sync { protocol_type: None, ..sync_of(claim(1, "a", ""), &[("a", "share")]) });
     bench
 }
 
@@ -43,24 +36,13 @@ fn describing() {
         assert_eq!((described.state, described.protocol_type.as_str()), (state, "consumer"));
         assert_eq!(described.protocol, protocol, "{state}");
         let a = &described.members[0];
-        assert_eq!(
-            (a.member.as_str(), a.client_id.as_str(), a.client_host.as_str()),
-            ("a", "client", "/10.0.0.1")
-        );
-        assert_eq!(
-            (&a.metadata[..], &a.assignment[..]),
-            (metadata.as_bytes(), assignment.as_bytes()),
-            "{state}"
-        );
+        assert_eq!((a.member.as_str(), a.client_id.as_str(), a.client_host.as_str()), ("a", "client", "/10.0.0.1"));
+        assert_eq!((&a.metadata[..], &a.assignment[..]), (metadata.as_bytes(), assignment.as_bytes()), "{state}");
         assert_eq!(described.members[1].instance, instance("ib"));
     }
     let simple = Group::new(Now::default()).describe();
     let nothing = (String::new(), String::new());
-    assert_eq!(
-        (simple.state, (simple.protocol_type, simple.protocol)),
-        ("Empty", nothing),
-        "G-464"
-    );
+    assert_eq!((simple.state, (simple.protocol_type, simple.protocol)), ("Empty", nothing), "G-464");
     assert_eq!(Bench::left().group.describe().protocol_type, "consumer", "O-652");
 }
 
@@ -151,11 +133,7 @@ fn deleting() {
         ("CompletingRebalance", Err(Refusal::NonEmptyGroup), Ok(())),
     ] {
         let group = Bench::in_state(state).group;
-        assert_eq!(
-            (group.may_delete(), group.may_delete_offsets()),
-            (groups, offsets),
-            "G-465, G-466 {state}"
-        );
+        assert_eq!((group.may_delete(), group.may_delete_offsets()), (groups, offsets), "G-465, G-466 {state}");
         assert_eq!(group.may_vanish(), groups.is_ok(), "O-644 {state}");
     }
     let connect = reading("connect", Bytes::new());
@@ -198,18 +176,12 @@ fn restart() {
 fn a_loaded_group_that_is_too_big_rebalances() {
     // G-483.
     let bench = Bench::in_state("Stable");
-    let settings = Settings {
-        max_size: 1,
-        ..bench.settings
-    };
+    let settings = Settings { max_size: 1, ..bench.settings };
     let mut bench = Bench { settings, ..bench };
     bench.group = Group::from_row((**bench.group.row()).clone(), &settings, bench.now);
     assert_eq!(bench.group.state_name(), "PreparingRebalance");
     let (b, a) = (bench.join(&again("b")), bench.join(&again("a")));
-    assert_eq!(
-        (bench.outcome(b).as_str(), bench.outcome(a).as_str()),
-        ("ok", "GroupMaxSizeReached")
-    );
+    assert_eq!((bench.outcome(b).as_str(), bench.outcome(a).as_str()), ("ok", "GroupMaxSizeReached"));
     assert_eq!(bench.joined(b).expect("b").leader.as_str(), "b");
 }
 

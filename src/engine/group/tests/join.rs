@@ -10,10 +10,7 @@ fn check(rule: &str, state: &str, joins: &[Join], expected: &str) -> Bench {
 }
 
 fn with_session(ms: i32) -> Join {
-    Join {
-        session_timeout_ms: ms,
-        ..modern("n")
-    }
+    Join { session_timeout_ms: ms, ..modern("n") }
 }
 
 #[test]
@@ -63,22 +60,9 @@ fn who_has_no_id() {
         assert_eq!(bench.group.state_name(), state);
         check("G-412 v3 and below", state, &[new("n")], "parked");
         check("G-412 a new instance", state, &[fixed("n", "in")], "parked");
-        check(
-            "G-421 the id that was given",
-            state,
-            &[modern("n"), again("n")],
-            "parked",
-        );
-        let with_instance = Join {
-            instance: instance("in"),
-            ..again("n")
-        };
-        check(
-            "G-421 R with an instance",
-            state,
-            &[modern("n"), with_instance],
-            "UnknownMemberId",
-        );
+        check("G-421 the id that was given", state, &[modern("n"), again("n")], "parked");
+        let with_instance = Join { instance: instance("in"), ..again("n") };
+        check("G-421 R with an instance", state, &[modern("n"), with_instance], "UnknownMemberId");
     }
     check("G-412 a known instance", "Stable", &[fixed("n", "ib")], "ok");
 }
@@ -124,19 +108,9 @@ fn a_repeated_join_tells_the_current_generation() {
     let (a, b) = (bench.joined(a).expect("a").clone(), bench.joined(b).expect("b").clone());
     assert_eq!((a.generation, a.leader.as_str(), a.member.as_str()), (1, "a", "a"));
     assert_eq!((b.generation, b.leader.as_str(), b.member.as_str()), (1, "a", "b"));
-    assert_eq!(
-        (a.protocol_type.as_deref(), a.protocol.as_deref()),
-        (Some("consumer"), Some("range"))
-    );
-    let told: Vec<_> = a
-        .members
-        .iter()
-        .map(|m| (m.member.as_str(), m.instance.clone(), &m.metadata[..]))
-        .collect();
-    assert_eq!(
-        told,
-        [("a", None, &b"meta-range"[..]), ("b", instance("ib"), b"meta-range")]
-    );
+    assert_eq!((a.protocol_type.as_deref(), a.protocol.as_deref()), (Some("consumer"), Some("range")));
+    let told: Vec<_> = a.members.iter().map(|m| (m.member.as_str(), m.instance.clone(), &m.metadata[..])).collect();
+    assert_eq!(told, [("a", None, &b"meta-range"[..]), ("b", instance("ib"), b"meta-range")]);
     assert!(b.members.is_empty() && !a.skip_assignment && !b.skip_assignment);
 }
 
@@ -144,20 +118,11 @@ fn a_repeated_join_tells_the_current_generation() {
 fn order_and_bytes_of_protocols_are_metadata() {
     // G-415: the same names in another order are another metadata.
     let mut bench = Bench::empty();
-    bench.join(&Join {
-        protocols: protocols(&["range", "sticky"]),
-        ..new("a")
-    });
-    bench.join(&Join {
-        protocols: protocols(&["range", "sticky"]),
-        ..new("b")
-    });
+    bench.join(&Join { protocols: protocols(&["range", "sticky"]), ..new("a") });
+    bench.join(&Join { protocols: protocols(&["range", "sticky"]), ..new("b") });
     bench.pass(6000);
     bench.sync_as("a", &[]);
-    let turned = Join {
-        protocols: protocols(&["sticky", "range"]),
-        ..again("b")
-    };
+    let turned = Join { protocols: protocols(&["sticky", "range"]), ..again("b") };
     let reply = bench.join(&turned);
     assert_eq!(bench.outcome(reply), "parked");
 }
@@ -194,10 +159,7 @@ fn a_member_refused_for_size_has_lost_its_place() {
     let a = bench.join(&again("a"));
     assert_eq!(bench.outcome(a), "parked");
     let b = bench.join(&again("b"));
-    assert_eq!(
-        (bench.outcome(b), bench.outcome(a)),
-        ("GroupMaxSizeReached".to_owned(), "ok".to_owned())
-    );
+    assert_eq!((bench.outcome(b), bench.outcome(a)), ("GroupMaxSizeReached".to_owned(), "ok".to_owned()));
     assert_eq!(bench.group.roster.len(), 2);
     // The same for an id that was only given out.
     let mut bench = Bench::in_state("PreparingRebalance");
@@ -207,10 +169,7 @@ fn a_member_refused_for_size_has_lost_its_place() {
     let b = bench.join(&again("b"));
     assert_eq!(bench.outcome(b), "parked", "n is awaited");
     let n = bench.join(&again("n"));
-    assert_eq!(
-        (bench.outcome(n), bench.outcome(b)),
-        ("GroupMaxSizeReached".to_owned(), "ok".to_owned())
-    );
+    assert_eq!((bench.outcome(n), bench.outcome(b)), ("GroupMaxSizeReached".to_owned(), "ok".to_owned()));
 }
 
 #[test]
@@ -219,10 +178,7 @@ fn a_superseded_join_is_told_to_ask_again() {
     let mut bench = Bench::in_state("PreparingRebalance");
     let first = bench.join(&again("a"));
     let second = bench.join(&again("a"));
-    assert_eq!(
-        (bench.outcome(first).as_str(), bench.outcome(second).as_str()),
-        ("RebalanceInProgress", "parked")
-    );
+    assert_eq!((bench.outcome(first).as_str(), bench.outcome(second).as_str()), ("RebalanceInProgress", "parked"));
     assert_eq!(bench.joined(first).expect("answered").member.as_str(), "a");
 }
 

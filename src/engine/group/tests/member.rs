@@ -30,12 +30,9 @@ fn heartbeats() {
 #[test]
 fn commits_are_a_sign_of_life() {
     // G-452.
-    for (state, restarts) in [
-        ("Empty", false),
-        ("PreparingRebalance", true),
-        ("CompletingRebalance", false),
-        ("Stable", true),
-    ] {
+    for (state, restarts) in
+        [("Empty", false), ("PreparingRebalance", true), ("CompletingRebalance", false), ("Stable", true)]
+    {
         let mut bench = Bench::in_state(state);
         bench.set_clock(bench.now.mono_ms + 500);
         let before = bench.group.clone();
@@ -93,10 +90,7 @@ fn leaving_answers_what_is_parked() {
     let a = bench.join(&again("a"));
     bench.leave(&[("a", "")]);
     let answer = bench.joined(a).expect("answered");
-    assert_eq!(
-        (answer.refusal, answer.member.as_str()),
-        (Some(Refusal::UnknownMemberId), "")
-    );
+    assert_eq!((answer.refusal, answer.member.as_str()), (Some(Refusal::UnknownMemberId), ""));
     let mut bench = Bench::in_state("CompletingRebalance");
     let b = bench.sync_as("b", &[]);
     bench.leave(&[("b", "")]);

@@ -32,10 +32,7 @@ fn settings() -> Settings {
 }
 
 fn protocols(names: &[&str]) -> Vec<(String, Bytes)> {
-    names
-        .iter()
-        .map(|name| ((*name).to_owned(), Bytes::from(format!("meta-{name}"))))
-        .collect()
+    names.iter().map(|name| ((*name).to_owned(), Bytes::from(format!("meta-{name}")))).collect()
 }
 
 /// A JoinGroup below version 4, so that one request makes a member called `name`.
@@ -56,18 +53,12 @@ fn new(name: &str) -> Join {
 
 /// A JoinGroup of version 9, as modern clients begin.
 fn modern(fresh: &str) -> Join {
-    Join {
-        version: JoinVersion::V9,
-        ..new(fresh)
-    }
+    Join { version: JoinVersion::V9, ..new(fresh) }
 }
 
 /// A JoinGroup of someone who has the id `name`.
 fn again(name: &str) -> Join {
-    Join {
-        member: MemberId::from(name),
-        ..modern("never-used")
-    }
+    Join { member: MemberId::from(name), ..modern("never-used") }
 }
 
 fn instance(name: &str) -> Option<InstanceId> {
@@ -76,24 +67,15 @@ fn instance(name: &str) -> Option<InstanceId> {
 
 /// A new process of the static member `i`, to be called `name`.
 fn fixed(name: &str, i: &str) -> Join {
-    Join {
-        instance: instance(i),
-        ..modern(name)
-    }
+    Join { instance: instance(i), ..modern(name) }
 }
 
 fn claim(generation: i32, member: &str, i: &str) -> Claim {
-    Claim {
-        generation,
-        member: MemberId::from(member),
-        instance: instance(i),
-    }
+    Claim { generation, member: MemberId::from(member), instance: instance(i) }
 }
 
 fn sync_of(claim: Claim, assignments: &[(&str, &str)]) -> Sync {
-    let assignments = assignments
-        .iter()
-        .map(|(id, bytes)| (MemberId::from(*id), Bytes::from((*bytes).to_owned())));
+    let assignments = assignments.iter().map(|(id, bytes)| (MemberId::from(*id), Bytes::from((*bytes).to_owned())));
     Sync {
         claim,
         protocol_type: Some("consumer".to_owned()),
@@ -116,19 +98,9 @@ struct Bench {
 
 impl Bench {
     fn empty() -> Self {
-        let now = Now {
-            mono_ms: 1000,
-            wall_ms: 1_700_000_000_000,
-        };
+        let now = Now { mono_ms: 1000, wall_ms: 1_700_000_000_000 };
         let (group, settings) = (Group::new(now), settings());
-        Self {
-            group,
-            settings,
-            now,
-            replies: 0,
-            answers: BTreeMap::new(),
-            stored: false,
-        }
+        Self { group, settings, now, replies: 0, answers: BTreeMap::new(), stored: false }
     }
 
     fn reply(&mut self) -> ReplyTo {
@@ -176,10 +148,8 @@ impl Bench {
     }
 
     fn leave(&mut self, leaving: &[(&str, &str)]) -> Vec<Option<Refusal>> {
-        let entry = |(member, i): &(&str, &str)| LeavingMember {
-            member: MemberId::from(*member),
-            instance: instance(i),
-        };
+        let entry =
+            |(member, i): &(&str, &str)| LeavingMember { member: MemberId::from(*member), instance: instance(i) };
         let leaving: Vec<LeavingMember> = leaving.iter().map(entry).collect();
         let reply = self.reply();
         self.take(self.group.leave(&leaving, reply, self.now));
@@ -230,11 +200,7 @@ impl Bench {
 
     /// The answer under this number, if it is one to a JoinGroup.
     fn told_join(&self, reply: ReplyTo) -> Option<&JoinAnswer> {
-        if let Some(GroupAnswer::Joined(answer)) = self.answers.get(&reply) {
-            Some(answer)
-        } else {
-            None
-        }
+        if let Some(GroupAnswer::Joined(answer)) = self.answers.get(&reply) { Some(answer) } else { None }
     }
 
     fn synced(&self, reply: ReplyTo) -> Option<&SyncAnswer> {
@@ -260,10 +226,7 @@ impl Bench {
     fn completing(members: &[(&str, &str)]) -> Self {
         let mut bench = Self::empty();
         for (name, i) in members {
-            bench.join(&Join {
-                instance: instance(i),
-                ..new(name)
-            });
+            bench.join(&Join { instance: instance(i), ..new(name) });
         }
         bench.pass(6000);
         assert_eq!(bench.group.state_name(), "CompletingRebalance");
@@ -274,11 +237,8 @@ impl Bench {
     fn stable(members: &[(&str, &str)]) -> Self {
         let mut bench = Self::completing(members);
         let shares: Vec<String> = members.iter().map(|(name, _)| format!("for-{name}")).collect();
-        let assignments: Vec<(&str, &str)> = members
-            .iter()
-            .zip(&shares)
-            .map(|((name, _), share)| (*name, share.as_str()))
-            .collect();
+        let assignments: Vec<(&str, &str)> =
+            members.iter().zip(&shares).map(|((name, _), share)| (*name, share.as_str())).collect();
         for (name, i) in members {
             let reply = bench.sync(&sync_of(claim(1, name, i), &assignments));
             assert_eq!(bench.outcome(reply), "ok");
@@ -322,10 +282,7 @@ fn check_invariants(group: &Group) {
     let ids = group.roster.ids();
     assert!(group.sessions.keys().eq(&ids), "sessions and members differ");
     assert!(group.pending.keys().all(|id| !ids.contains(id)), "a pending member");
-    let statics = group
-        .roster
-        .iter()
-        .filter_map(|m| m.instance.clone().map(|i| (i, m.id.clone())));
+    let statics = group.roster.iter().filter_map(|m| m.instance.clone().map(|i| (i, m.id.clone())));
     for (i, id) in statics {
         assert_eq!(group.roster.holder(&i), Some(&id));
     }
@@ -339,23 +296,12 @@ fn check_invariants(group: &Group) {
         State::Completing(c) => {
             assert!(ids.contains(&c.elected.leader) && within(&c.barrier.missing));
             assert!(c.barrier.missing.contains(&c.elected.leader), "a leader that synced");
-            assert!(
-                c.parked
-                    .keys()
-                    .all(|id| ids.contains(id) && !c.barrier.missing.contains(id))
-            );
-            assert!(
-                group
-                    .roster
-                    .iter()
-                    .all(|m| m.protocols.iter().any(|(name, _)| **name == *c.elected.protocol))
-            );
+            assert!(c.parked.keys().all(|id| ids.contains(id) && !c.barrier.missing.contains(id)));
+            assert!(group.roster.iter().all(|m| m.protocols.iter().any(|(name, _)| **name == *c.elected.protocol)));
         }
         State::Stable(s) => {
             assert!(ids.contains(&s.elected.leader) && within(&s.barrier.missing));
-            let RowState::Stable { leader, members, .. } = &group.row.state else {
-                panic!("Stable, and not stored")
-            };
+            let RowState::Stable { leader, members, .. } = &group.row.state else { panic!("Stable, and not stored") };
             assert_eq!((leader, &group.row.generation), (&s.elected.leader, &group.generation));
             assert_eq!(*members, group.roster.shared());
         }

@@ -33,23 +33,14 @@ impl Clients {
         let mut bench = Bench::empty();
         bench.settings.initial_rebalance_delay_ms = *dice.pick(&[0, 0, 3000]);
         bench.settings.max_size = *dice.pick(&[2, 3, 100]);
-        Self {
-            dice,
-            bench,
-            asked: 0,
-            ids: vec![(String::new(), "")],
-        }
+        Self { dice, bench, asked: 0, ids: vec![(String::new(), "")] }
     }
 
     fn join(&mut self) {
         let i = *self.dice.pick(&["", "", "", "i1", "i2"]);
         let fresh = format!("m{}", self.bench.replies);
         let known = self.dice.roll(2) == 0;
-        let (member, i) = if known {
-            self.dice.pick(&self.ids).clone()
-        } else {
-            (String::new(), i)
-        };
+        let (member, i) = if known { self.dice.pick(&self.ids).clone() } else { (String::new(), i) };
         let offered = *self.dice.pick(&["range", "range,sticky", "sticky,range", "odd"]);
         let offered: Vec<&str> = offered.split(',').collect();
         let join = Join {
@@ -76,19 +67,11 @@ impl Clients {
         let leader = self.bench.group.elected().map(|elected| elected.leader.clone());
         let mut claim = self.claim();
         if let Some(leader) = leader.filter(|_| self.dice.roll(2) == 0) {
-            claim = Claim {
-                generation: self.bench.group.generation,
-                member: leader,
-                instance: None,
-            };
+            claim = Claim { generation: self.bench.group.generation, member: leader, instance: None };
         }
         let mut sync = sync_of(claim, &[]);
         sync.protocol = None;
-        sync.assignments = self
-            .ids
-            .iter()
-            .map(|(id, _)| (MemberId::from(id.as_str()), Bytes::from("x")))
-            .collect();
+        sync.assignments = self.ids.iter().map(|(id, _)| (MemberId::from(id.as_str()), Bytes::from("x"))).collect();
         self.bench.sync(&sync);
         self.asked += 1;
     }
@@ -113,11 +96,7 @@ impl Clients {
                     self.bench.take(self.bench.group.committed(&claim, self.bench.now));
                 }
             }
-            17 => self.bench.take(
-                self.bench
-                    .group
-                    .sync_not_stored(Refusal::NotCoordinator, self.bench.now),
-            ),
+            17 => self.bench.take(self.bench.group.sync_not_stored(Refusal::NotCoordinator, self.bench.now)),
             _ => {
                 let ms = *self.dice.pick(&[0, 1, 1000, 5000, 11_000, 61_000]);
                 self.bench.pass(ms);
@@ -155,11 +134,7 @@ fn random_histories() {
         assert_eq!(unanswered, parked as u64, "seed {seed}: who is not answered is parked");
         let half_way = clients.bench.clone();
         clients.run_out();
-        assert_eq!(
-            clients.asked,
-            clients.bench.answers.len() as u64,
-            "seed {seed}: all are answered"
-        );
+        assert_eq!(clients.asked, clients.bench.answers.len() as u64, "seed {seed}: all are answered");
         assert_eq!(clients.bench.group.state_name(), "Empty", "seed {seed}");
         generations += clients.bench.group.generation;
         // The same from any restart: a stored group ends by itself, too.
@@ -168,8 +143,5 @@ fn random_histories() {
         clients.run_out();
         assert!(clients.bench.group.may_vanish(), "seed {seed}");
     }
-    assert!(
-        generations > 6000,
-        "histories in which something happens: {generations}"
-    );
+    assert!(generations > 6000, "histories in which something happens: {generations}");
 }

@@ -48,10 +48,7 @@ fn a_rebalance_ends_when_all_are_here() {
     let a = bench.join(&again("a"));
     assert_eq!(bench.group.state_name(), "PreparingRebalance");
     let b = bench.join(&again("b"));
-    assert_eq!(
-        (bench.group.state_name(), bench.group.generation),
-        ("CompletingRebalance", 2)
-    );
+    assert_eq!((bench.group.state_name(), bench.group.generation), ("CompletingRebalance", 2));
     assert_eq!(bench.joined(a).expect("a").members.len(), 3);
     assert_eq!(bench.joined(b).expect("b").leader.as_str(), "a", "the leader stays");
     // A sole member's re-join is complete in itself.
@@ -89,10 +86,7 @@ fn leaving_completing_clears_and_refuses() {
     assert!(bench.group.roster.iter().all(|m| m.assignment.is_empty()));
     // G-407b keeps them: tools may still look (G-461).
     let bench = Bench::in_state("PreparingRebalance");
-    assert_eq!(
-        bench.group.roster.get(&MemberId::from("a")).expect("a").assignment,
-        "for-a"
-    );
+    assert_eq!(bench.group.roster.get(&MemberId::from("a")).expect("a").assignment, "for-a");
 }
 
 #[test]
@@ -107,27 +101,12 @@ fn who_does_not_come_is_left_behind_unless_static() {
             break;
         }
     }
-    assert_eq!(
-        (bench.group.state_name(), bench.group.generation),
-        ("CompletingRebalance", 2)
-    );
+    assert_eq!((bench.group.state_name(), bench.group.generation), ("CompletingRebalance", 2));
     assert_eq!(names(&bench.group), ["b", "z"]);
-    let answer = bench
-        .answers
-        .keys()
-        .filter_map(|reply| bench.told_join(*reply))
-        .filter(|j| j.member.as_str() == "z");
+    let answer = bench.answers.keys().filter_map(|reply| bench.told_join(*reply)).filter(|j| j.member.as_str() == "z");
     let answer = answer.last().expect("z was answered");
-    assert_eq!(
-        (answer.leader.as_str(), answer.members.len()),
-        ("z", 2),
-        "the kept one is listed to the new leader"
-    );
-    assert_eq!(
-        bench.group.row().generation,
-        1,
-        "G-485: what was not synced is not stored"
-    );
+    assert_eq!((answer.leader.as_str(), answer.members.len()), ("z", 2), "the kept one is listed to the new leader");
+    assert_eq!(bench.group.row().generation, 1, "G-485: what was not synced is not stored");
 }
 
 #[test]
@@ -138,44 +117,26 @@ fn nobody_came_but_static_members_remain() {
     short.protocols = protocols(&["range", "other"]);
     bench.join(&short);
     assert_eq!(bench.leave(&[("b", "")]), [None]);
-    assert_eq!(
-        (bench.group.state_name(), names(&bench.group)),
-        ("PreparingRebalance", vec!["a".to_owned()])
-    );
+    assert_eq!((bench.group.state_name(), names(&bench.group)), ("PreparingRebalance", vec!["a".to_owned()]));
     let first = bench.group.phase_deadline().expect("a join timer");
     while bench.now.mono_ms < first {
         bench.pass(5000);
         bench.heartbeat(&claim(1, "a", "ia")).expect_err("rebalancing");
     }
     assert!(bench.group.phase_deadline() > Some(first));
-    assert_eq!(
-        (bench.group.state_name(), bench.group.generation),
-        ("PreparingRebalance", 1)
-    );
+    assert_eq!((bench.group.state_name(), bench.group.generation), ("PreparingRebalance", 1));
     bench.pass(i64::from(SESSION_MS));
-    assert_eq!(
-        (bench.group.state_name(), bench.group.generation),
-        ("Empty", 2),
-        "G-407f"
-    );
+    assert_eq!((bench.group.state_name(), bench.group.generation), ("Empty", 2), "G-407f");
     assert!(bench.stored);
 }
 
 #[test]
 fn a_static_member_without_rebalance_time_does_not_spin() {
     let mut bench = Bench::empty();
-    bench.join(&Join {
-        rebalance_timeout_ms: 0,
-        session_timeout_ms: 1_800_000,
-        ..fixed("a", "ia")
-    });
+    bench.join(&Join { rebalance_timeout_ms: 0, session_timeout_ms: 1_800_000, ..fixed("a", "ia") });
     bench.pass(3000);
     bench.sync_as("a", &[]);
-    let eager = Join {
-        rebalance_timeout_ms: -5,
-        session_timeout_ms: 6000,
-        ..new("b")
-    };
+    let eager = Join { rebalance_timeout_ms: -5, session_timeout_ms: 6000, ..new("b") };
     bench.join(&eager);
     bench.leave(&[("b", "")]);
     let mut fired = 0;
@@ -270,10 +231,7 @@ fn the_last_one_leaves_during_the_initial_delay() {
     assert_eq!(bench.leave(&[("a", "")]), [None]);
     assert_eq!((bench.group.state_name(), bench.group.generation), ("Empty", 1));
     let answer = bench.joined(a).expect("answered");
-    assert_eq!(
-        (answer.refusal, answer.member.as_str()),
-        (Some(Refusal::UnknownMemberId), "")
-    );
+    assert_eq!((answer.refusal, answer.member.as_str()), (Some(Refusal::UnknownMemberId), ""));
     assert!(bench.stored, "G-407f");
 }
 
@@ -293,17 +251,11 @@ fn session_timers() {
     // G-434: a newcomer that vanished while parked is answered and removed after 300 s. Its rebalance time is longer.
     let mut bench = Bench::empty();
     bench.settings.initial_rebalance_delay_ms = 600_000;
-    let a = bench.join(&Join {
-        rebalance_timeout_ms: 900_000,
-        ..new("a")
-    });
+    let a = bench.join(&Join { rebalance_timeout_ms: 900_000, ..new("a") });
     bench.pass(299_999);
     assert_eq!(bench.outcome(a), "parked");
     bench.pass(1);
-    assert_eq!(
-        (bench.outcome(a).as_str(), bench.group.state_name()),
-        ("UnknownMemberId", "Empty")
-    );
+    assert_eq!((bench.outcome(a).as_str(), bench.group.state_name()), ("UnknownMemberId", "Empty"));
     // Another member's timer does not run while its JoinGroup is parked.
     let mut bench = Bench::in_state("PreparingRebalance");
     let a = bench.join(&again("a"));
@@ -312,10 +264,7 @@ fn session_timers() {
     bench.pass(9000);
     assert_eq!(bench.outcome(a), "parked");
     bench.join(&again("b"));
-    assert_eq!(
-        (bench.outcome(a).as_str(), names(&bench.group)),
-        ("ok", vec!["a".into(), "b".into(), "z".into()])
-    );
+    assert_eq!((bench.outcome(a).as_str(), names(&bench.group)), ("ok", vec!["a".into(), "b".into(), "z".into()]));
     // Nor while its SyncGroup is.
     bench.sync_as("b", &[]);
     for _ in 0..3 {
@@ -354,10 +303,7 @@ fn who_never_syncs_is_removed() {
             bench.heartbeat(&claim(1, "b", "")).expect(rule);
         }
         bench.pass(6000);
-        assert_eq!(
-            (bench.group.state_name(), names(&bench.group)),
-            ("PreparingRebalance", vec![remaining.into()])
-        );
+        assert_eq!((bench.group.state_name(), names(&bench.group)), ("PreparingRebalance", vec![remaining.into()]));
         let expected = if syncs == "a" { "ok" } else { "RebalanceInProgress" };
         assert_eq!(bench.outcome(synced), expected, "{rule}");
     }

@@ -12,37 +12,18 @@ fn a_stable_group_is_not_disturbed() {
         let mut bench = Bench::stable(&[("a", "ia"), ("b", "ib")]);
         let new = format!("{old}2");
         let host = "/10.0.0.9".to_owned();
-        let join = Join {
-            version,
-            client_host: host,
-            ..fixed(&new, i)
-        };
+        let join = Join { version, client_host: host, ..fixed(&new, i) };
         let reply = bench.join(&join);
         let answer = bench.joined(reply).expect(rule);
         assert_eq!((answer.refusal, answer.generation), (None, 1), "{rule}");
         assert_eq!(answer.member.as_str(), new, "{rule}");
-        assert_eq!(
-            (answer.leader.as_str(), answer.members.len(), answer.skip_assignment),
-            (leader, members, skip)
-        );
+        assert_eq!((answer.leader.as_str(), answer.members.len(), answer.skip_assignment), (leader, members, skip));
         assert!(bench.stored, "{rule}: G-481");
         assert_eq!(bench.group.state_name(), "Stable", "{rule}");
         let synced = bench.sync(&sync_of(claim(1, &new, i), &[]));
-        assert_eq!(
-            bench.synced(synced).expect(rule).assignment,
-            format!("for-{old}"),
-            "{rule}: G-425"
-        );
-        assert_eq!(
-            bench.heartbeat(&claim(1, old, i)),
-            Err(Refusal::FencedInstanceId),
-            "{rule}: G-428"
-        );
-        assert_eq!(
-            bench.heartbeat(&claim(1, old, "")),
-            Err(Refusal::UnknownMemberId),
-            "{rule}"
-        );
+        assert_eq!(bench.synced(synced).expect(rule).assignment, format!("for-{old}"), "{rule}: G-425");
+        assert_eq!(bench.heartbeat(&claim(1, old, i)), Err(Refusal::FencedInstanceId), "{rule}: G-428");
+        assert_eq!(bench.heartbeat(&claim(1, old, "")), Err(Refusal::UnknownMemberId), "{rule}");
         assert_eq!(bench.heartbeat(&claim(1, &new, i)), Ok(()), "{rule}");
         let kept = bench.group.roster.get(&MemberId::from(new.as_str())).expect(rule);
         assert_eq!(kept.client_host, "/10.0.0.9", "{rule}: G-427 R");
@@ -52,54 +33,26 @@ fn a_stable_group_is_not_disturbed() {
 #[test]
 fn a_stable_group_whose_choice_would_change_rebalances() {
     let mut bench = Bench::empty();
-    bench.join(&Join {
-        protocols: protocols(&["range", "sticky"]),
-        ..fixed("a", "ia")
-    });
-    bench.join(&Join {
-        protocols: protocols(&["range", "sticky"]),
-        ..fixed("b", "ib")
-    });
+    bench.join(&Join { protocols: protocols(&["range", "sticky"]), ..fixed("a", "ia") });
+    bench.join(&Join { protocols: protocols(&["range", "sticky"]), ..fixed("b", "ib") });
     bench.pass(6000);
     bench.sync_as("a", &[("a", "x")]);
     bench.sync_as("b", &[]);
-    let same = bench.join(&Join {
-        protocols: protocols(&["range"]),
-        ..fixed("b2", "ib")
-    });
+    let same = bench.join(&Join { protocols: protocols(&["range"]), ..fixed("b2", "ib") });
     assert_eq!(bench.outcome(same), "ok");
-    let other = bench.join(&Join {
-        protocols: protocols(&["sticky", "range"]),
-        ..fixed("b3", "ib")
-    });
-    assert_eq!(
-        bench.outcome(other),
-        "ok",
-        "the leader's order decides a tie, so range stays"
-    );
-    let other = bench.join(&Join {
-        protocols: protocols(&["sticky", "range"]),
-        ..fixed("a2", "ia")
-    });
-    assert_eq!(
-        (bench.outcome(other).as_str(), bench.group.state_name()),
-        ("parked", "PreparingRebalance")
-    );
+    let other = bench.join(&Join { protocols: protocols(&["sticky", "range"]), ..fixed("b3", "ib") });
+    assert_eq!(bench.outcome(other), "ok", "the leader's order decides a tie, so range stays");
+    let other = bench.join(&Join { protocols: protocols(&["sticky", "range"]), ..fixed("a2", "ia") });
+    assert_eq!((bench.outcome(other).as_str(), bench.group.state_name()), ("parked", "PreparingRebalance"));
 }
 
 #[test]
 fn what_the_old_process_parked_is_fenced() {
     // G-426, G-428: a JoinGroup in Preparing, a SyncGroup in Completing.
     let mut bench = Bench::preparing(&[("a", ""), ("b", "ib")]);
-    let old = bench.join(&Join {
-        instance: instance("ib"),
-        ..again("b")
-    });
+    let old = bench.join(&Join { instance: instance("ib"), ..again("b") });
     let new = bench.join(&fixed("b2", "ib"));
-    assert_eq!(
-        (bench.outcome(old).as_str(), bench.outcome(new).as_str()),
-        ("FencedInstanceId", "parked")
-    );
+    assert_eq!((bench.outcome(old).as_str(), bench.outcome(new).as_str()), ("FencedInstanceId", "parked"));
     assert_eq!(bench.joined(old).expect("told").member.as_str(), "b");
     bench.join(&again("a"));
     assert_eq!(bench.outcome(new), "ok", "complete when all are here");
@@ -109,10 +62,7 @@ fn what_the_old_process_parked_is_fenced() {
     let new = bench.join(&fixed("b2", "ib"));
     assert_eq!(bench.outcome(old), "FencedInstanceId");
     assert_eq!(bench.outcome(c), "RebalanceInProgress", "G-407c");
-    assert_eq!(
-        (bench.outcome(new).as_str(), bench.group.state_name()),
-        ("parked", "PreparingRebalance")
-    );
+    assert_eq!((bench.outcome(new).as_str(), bench.group.state_name()), ("parked", "PreparingRebalance"));
 }
 
 #[test]

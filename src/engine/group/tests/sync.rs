@@ -40,28 +40,15 @@ fn the_leader_s_assignment_is_everyone_s() {
     let mut bench = Bench::completing(&[("a", ""), ("b", ""), ("c", "")]);
     let b = bench.sync_as("b", &[("b", "stolen")]);
     let c = bench.sync_as("c", &[]);
-    assert_eq!(
-        (bench.outcome(b).as_str(), bench.outcome(c).as_str()),
-        ("parked", "parked")
-    );
+    assert_eq!((bench.outcome(b).as_str(), bench.outcome(c).as_str()), ("parked", "parked"));
     let a = bench.sync_as("a", &[("a", "1"), ("b", "2"), ("x", "3")]);
     assert!(bench.stored);
     for (reply, share) in [(a, "1"), (b, "2"), (c, "")] {
         let answer = bench.synced(reply).expect("answered");
         assert_eq!((answer.refusal, &answer.assignment), (None, &Bytes::from(share)));
-        assert_eq!(
-            (answer.protocol_type.as_deref(), answer.protocol.as_deref()),
-            (Some("consumer"), Some("range"))
-        );
+        assert_eq!((answer.protocol_type.as_deref(), answer.protocol.as_deref()), (Some("consumer"), Some("range")));
     }
-    let RowState::Stable {
-        leader,
-        protocol,
-        members,
-    } = &bench.group.row().state
-    else {
-        panic!("stored")
-    };
+    let RowState::Stable { leader, protocol, members } = &bench.group.row().state else { panic!("stored") };
     assert_eq!((leader.as_str(), &**protocol, members.len()), ("a", "range", 3));
 }
 
@@ -79,10 +66,7 @@ fn late_and_repeated_syncs() {
     let mut bench = Bench::completing(&[("a", ""), ("b", "")]);
     let (first, second) = (bench.sync_as("b", &[]), bench.sync_as("b", &[]));
     bench.sync_as("a", &[]);
-    assert_eq!(
-        (bench.outcome(first).as_str(), bench.outcome(second).as_str()),
-        ("RebalanceInProgress", "ok")
-    );
+    assert_eq!((bench.outcome(first).as_str(), bench.outcome(second).as_str()), ("RebalanceInProgress", "ok"));
 }
 
 #[test]
@@ -93,10 +77,7 @@ fn a_sync_that_could_not_be_stored() {
     let step = bench.group.sync_not_stored(Refusal::NotCoordinator, bench.now);
     assert!(!step.stored);
     bench.take(step);
-    assert_eq!(
-        (bench.outcome(b).as_str(), bench.group.state_name()),
-        ("NotCoordinator", "PreparingRebalance")
-    );
+    assert_eq!((bench.outcome(b).as_str(), bench.group.state_name()), ("NotCoordinator", "PreparingRebalance"));
     // If the group has moved on meanwhile, nothing happens.
     let bench = Bench::in_state("Stable");
     let step = bench.group.sync_not_stored(Refusal::NotCoordinator, bench.now);

@@ -46,11 +46,7 @@ fn error_by_state() {
     ] {
         for (state, expected) in states.iter().zip(expected) {
             let claim = claim(generation, member, "");
-            assert_eq!(
-                told(request, state, &claim),
-                expected,
-                "4.8 {request} of {member:?}/{generation} in {state}"
-            );
+            assert_eq!(told(request, state, &claim), expected, "4.8 {request} of {member:?}/{generation} in {state}");
         }
     }
 }

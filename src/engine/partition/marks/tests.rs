@@ -6,13 +6,7 @@ use crate::engine::{Epoch, TransactionalId};
 const P: i64 = 1000;
 
 fn sent(epoch: Epoch, sequence: i32, txn: Option<&'static str>) -> Header {
-    header(&Sent {
-        id: P,
-        epoch,
-        sequence,
-        count: 5,
-        txn,
-    })
+    header(&Sent { id: P, epoch, sequence, count: 5, txn })
 }
 
 /// What stands on the partition when a marker comes.
@@ -34,9 +28,7 @@ fn partition(known: Known) -> Partition {
         }
         Known::Open(epoch) => {
             partition.grant(give(epoch, 1));
-            partition
-                .admit(&sent(epoch, 0, Some("orders")), Some(&"orders".into()), now(1))
-                .unwrap();
+            partition.admit(&sent(epoch, 0, Some("orders")), Some(&"orders".into()), now(1)).unwrap();
         }
     }
     partition
@@ -71,31 +63,16 @@ fn admin() {
         let mut partition = partition(known);
         let (before, end) = (partition.snapshot(), partition.log_end());
         let producer = Producer { id: P, epoch };
-        let mark = AdminMark {
-            producer,
-            outcome: Outcome::Abort,
-            coordinator_epoch: 3,
-            protocol,
-        };
+        let mark = AdminMark { producer, outcome: Outcome::Abort, coordinator_epoch: 3, protocol };
         let got = partition.admin_mark(&mark, now(2));
         if fits {
             let closes = matches!(known, Open(_)).then_some(0);
-            assert_eq!(
-                got.map(|written| (written.offset, written.closes)),
-                Ok((end, closes)),
-                "{line}"
-            );
+            assert_eq!(got.map(|written| (written.offset, written.closes)), Ok((end, closes)), "{line}");
             assert_eq!(partition.log_end(), end + 1, "{line}");
-            let earlier = AdminMark {
-                coordinator_epoch: 2,
-                ..mark
-            };
+            let earlier = AdminMark { coordinator_epoch: 2, ..mark };
             let fenced = partition.admin_mark(&earlier, now(3));
             assert_eq!(fenced, Err(Refusal::TransactionCoordinatorFenced), "T-407 after {line}");
-            assert!(
-                partition.admin_mark(&mark, now(3)).is_ok(),
-                "T-406: a repeat is written, {line}"
-            );
+            assert!(partition.admin_mark(&mark, now(3)).is_ok(), "T-406: a repeat is written, {line}");
         } else {
             assert_eq!(got, Err(Refusal::InvalidProducerEpoch), "{line}");
             assert_eq!((partition.snapshot(), partition.log_end()), (before, end), "{line}");
@@ -109,27 +86,13 @@ fn admin_and_coordinator() {
     let mut partition = partition(Known::Open(5));
     let txn = TransactionalId::from("orders");
     let producer = Producer { id: P, epoch: 5 };
-    let mark = AdminMark {
-        producer,
-        outcome: Outcome::Abort,
-        coordinator_epoch: 0,
-        protocol: Protocol::Classic,
-    };
+    let mark = AdminMark { producer, outcome: Outcome::Abort, coordinator_epoch: 0, protocol: Protocol::Classic };
     partition.seal(P, 1);
-    assert_eq!(
-        partition.admin_mark(&mark, now(2)),
-        Err(Refusal::ConcurrentTransactions)
-    );
+    assert_eq!(partition.admin_mark(&mark, now(2)), Err(Refusal::ConcurrentTransactions));
     partition.unseal(P, 1);
     assert!(partition.admin_mark(&mark, now(2)).is_ok());
-    assert!(
-        partition.admit(&sent(5, 5, Some("orders")), Some(&txn), now(3)).is_ok(),
-        "T-846"
-    );
-    let higher = AdminMark {
-        producer: Producer { epoch: 6, ..producer },
-        ..mark
-    };
+    assert!(partition.admit(&sent(5, 5, Some("orders")), Some(&txn), now(3)).is_ok(), "T-846");
+    let higher = AdminMark { producer: Producer { epoch: 6, ..producer }, ..mark };
     assert!(partition.admin_mark(&higher, now(4)).is_ok());
     assert_eq!(partition.grant_row(P), None, "T-383: a higher epoch ends the grant");
 }
@@ -170,25 +133,15 @@ fn owed() {
         let mut partition = partition(known);
         let (before, end) = (partition.snapshot(), partition.log_end());
         let producer = Producer { id: P, epoch };
-        let order = MarkOrder {
-            producer,
-            outcome: Outcome::Abort,
-            coordinator_epoch: 1,
-            sealed_end,
-            txn_no: None,
-            redo,
-        };
+        let order =
+            MarkOrder { producer, outcome: Outcome::Abort, coordinator_epoch: 1, sealed_end, txn_no: None, redo };
         let line = format!("{why}: {known:?} {order:?}");
         let came = match partition.mark(&order, now(2)) {
             MarkStep::Write(written) => {
                 assert_eq!((written.offset, partition.log_end()), (end, end + 1), "{line}");
                 assert_eq!(partition.first_unstable(), None, "{line}");
                 assert_eq!(written.aborted.is_some(), written.closes.is_some(), "{line}: T-505");
-                if written.closes.is_some() {
-                    Came::Closes
-                } else {
-                    Came::ClosesNothing
-                }
+                if written.closes.is_some() { Came::Closes } else { Came::ClosesNothing }
             }
             MarkStep::AlreadyDone => Came::Done,
             MarkStep::Fenced => Came::Fenced,
@@ -217,21 +170,11 @@ fn equal_epoch() {
     };
     assert!(matches!(partition.mark(&order, now(2)), MarkStep::Write(_)));
     partition.grant(give(5, 2));
-    partition
-        .admit(&sent(5, 5, Some("orders")), Some(&"orders".into()), now(3))
-        .unwrap();
+    partition.admit(&sent(5, 5, Some("orders")), Some(&"orders".into()), now(3)).unwrap();
     let again = MarkOrder { redo: true, ..order };
     assert_eq!(partition.mark(&again, now(4)), MarkStep::AlreadyDone);
     assert_eq!(partition.first_unstable(), Some(6));
     assert!(partition.grant_row(P).is_some(), "the second's grant stands");
-    let second = MarkOrder {
-        sealed_end: partition.seal(P, 2),
-        txn_no: Some(2),
-        redo: true,
-        ..order
-    };
-    assert!(matches!(
-        partition.mark(&second, now(5)),
-        MarkStep::Write(Written { closes: Some(6), .. })
-    ));
+    let second = MarkOrder { sealed_end: partition.seal(P, 2), txn_no: Some(2), redo: true, ..order };
+    assert!(matches!(partition.mark(&second, now(5)), MarkStep::Write(Written { closes: Some(6), .. })));
 }

@@ -1,7 +1,4 @@
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may count freely: an overflow fails it"
-)]
+#![expect(clippy::arithmetic_side_effects, reason = "a test may count freely: an overflow fails it")]
 
 use super::*;
 use crate::engine::batch::marker::Marker;
@@ -16,43 +13,23 @@ type Log = Vec<(Header, Option<Vec<u8>>, Now)>;
 
 fn replayed(log: &Log, from: Partition) -> (Partition, Vec<Aborted>) {
     let mut partition = from;
-    let aborted = log
-        .iter()
-        .filter_map(|(header, control, now)| partition.replay(header, control.as_deref(), *now))
-        .collect();
+    let aborted =
+        log.iter().filter_map(|(header, control, now)| partition.replay(header, control.as_deref(), *now)).collect();
     (partition, aborted)
 }
 
 fn seen(partition: &Partition) -> (Vec<u8>, Offset, Option<Offset>, Vec<OpenTransaction>) {
     let open = partition.open_transactions().collect();
-    (
-        partition.snapshot(),
-        partition.log_end(),
-        partition.first_unstable(),
-        open,
-    )
+    (partition.snapshot(), partition.log_end(), partition.first_unstable(), open)
 }
 
 fn data(offset: Offset, epoch: Epoch, sequence: i32, count: i32) -> Header {
-    let sent = Sent {
-        id: 7,
-        epoch,
-        sequence,
-        count,
-        txn: Some("t"),
-    };
-    Header {
-        base_offset: offset,
-        ..header(&sent)
-    }
+    let sent = Sent { id: 7, epoch, sequence, count, txn: Some("t") };
+    Header { base_offset: offset, ..header(&sent) }
 }
 
 fn mark(offset: Offset, outcome: Outcome) -> (Header, Vec<u8>) {
-    let marker = Marker {
-        producer: Producer { id: 7, epoch: 0 },
-        outcome,
-        coordinator_epoch: 2,
-    };
+    let marker = Marker { producer: Producer { id: 7, epoch: 0 }, outcome, coordinator_epoch: 2 };
     let bytes = marker::write(&marker, offset, 0, 0, false).to_vec();
     (Header::read(&bytes).unwrap(), bytes)
 }
@@ -66,50 +43,24 @@ fn nothing_is_refused() {
     assert_eq!(partition.describe()[0].last_sequence, 51);
     // No continuity of epochs either.
     partition.replay(&data(4, 1, 0, 1), None, now(0));
-    assert_eq!(
-        (partition.describe()[0].epoch, partition.first_unstable()),
-        (1, Some(0))
-    );
+    assert_eq!((partition.describe()[0].epoch, partition.first_unstable()), (1, Some(0)));
 
     // Emptied and unknown control batches end nothing.
-    let emptied = Header {
-        attributes: 0x30,
-        base_offset: 5,
-        producer_id: 7,
-        producer_epoch: 1,
-        ..samples::header(0)
-    };
-    let emptied = Header {
-        last_offset_delta: 0,
-        ..emptied
-    };
-    assert_eq!(
-        partition.replay(&emptied, Some(&samples::seal(&emptied, &[])), now(0)),
-        None
-    );
+    let emptied = Header { attributes: 0x30, base_offset: 5, producer_id: 7, producer_epoch: 1, ..samples::header(0) };
+    let emptied = Header { last_offset_delta: 0, ..emptied };
+    assert_eq!(partition.replay(&emptied, Some(&samples::seal(&emptied, &[])), now(0)), None);
     assert_eq!((partition.log_end(), partition.first_unstable()), (6, Some(0)));
     let (header, bytes) = mark(6, Outcome::Abort);
-    let aborted = Aborted {
-        producer_id: 7,
-        first_offset: 0,
-        last_offset: 6,
-        last_stable_offset: 7,
-    };
+    let aborted = Aborted { producer_id: 7, first_offset: 0, last_offset: 6, last_stable_offset: 7 };
     assert_eq!(partition.replay(&header, Some(&bytes), now(0)), Some(aborted));
     assert_eq!((partition.log_end(), partition.first_unstable()), (7, None));
     assert_eq!(partition.describe()[0].coordinator_epoch, 2);
 
     // T-555: a batch that compaction has emptied keeps sequence and epoch and opens nothing.
-    let emptied = Header {
-        count: 0,
-        ..data(7, 4, 40, 3)
-    };
+    let emptied = Header { count: 0, ..data(7, 4, 40, 3) };
     partition.replay(&emptied, None, now(0));
     let known = partition.describe()[0];
-    assert_eq!(
-        (known.epoch, known.last_sequence, known.current_txn_start),
-        (4, 42, None)
-    );
+    assert_eq!((known.epoch, known.last_sequence, known.current_txn_start), (4, 42, None));
     assert_eq!(partition.log_end(), 10);
 }
 
@@ -163,13 +114,7 @@ impl World {
         // The first producer's sequences wrap early on (T-351).
         let mut clients = [Client::default(); 4];
         clients[0].next = i32::MAX - 3;
-        Self {
-            partition: Partition::new(0, 0),
-            log: Vec::new(),
-            aborted: Vec::new(),
-            clients,
-            ms: 0,
-        }
+        Self { partition: Partition::new(0, 0), log: Vec::new(), aborted: Vec::new(), clients, ms: 0 }
     }
 
     fn client(&mut self, id: i64) -> &mut Client {
@@ -178,13 +123,7 @@ impl World {
 
     fn send(&mut self, id: i64, sequence: i32, count: i32, transactional: bool) -> Want {
         let client = *self.client(id);
-        let sent = Sent {
-            id,
-            epoch: client.epoch,
-            sequence,
-            count,
-            txn: transactional.then_some("t"),
-        };
+        let sent = Sent { id, epoch: client.epoch, sequence, count, txn: transactional.then_some("t") };
         let (header, now) = (header(&sent), now(self.ms));
         let txn = sent.txn.map(TransactionalId::from);
         let answer = answer(self.partition.admit(&header, txn.as_ref(), now));
@@ -202,32 +141,17 @@ impl World {
         let epoch = if bump { client.epoch + 1 } else { client.epoch };
         let producer = Producer { id, epoch };
         let sealed_end = self.partition.seal(id, client.txn_no);
-        let order = MarkOrder {
-            producer,
-            outcome,
-            coordinator_epoch: 1,
-            sealed_end,
-            txn_no: Some(client.txn_no),
-            redo: false,
-        };
+        let order =
+            MarkOrder { producer, outcome, coordinator_epoch: 1, sealed_end, txn_no: Some(client.txn_no), redo: false };
         let MarkStep::Write(written) = self.partition.mark(&order, now(self.ms)) else {
             panic!("{order:?} was not written");
         };
-        let marker = Marker {
-            producer,
-            outcome,
-            coordinator_epoch: 1,
-        };
+        let marker = Marker { producer, outcome, coordinator_epoch: 1 };
         let bytes = marker::write(&marker, written.offset, 0, now(self.ms).wall_ms, false).to_vec();
-        self.log
-            .push((Header::read(&bytes).unwrap(), Some(bytes), now(self.ms)));
+        self.log.push((Header::read(&bytes).unwrap(), Some(bytes), now(self.ms)));
         self.aborted.extend(written.aborted);
         let again = MarkOrder { redo: true, ..order };
-        assert_eq!(
-            self.partition.mark(&again, now(self.ms)),
-            MarkStep::AlreadyDone,
-            "a marker is written once"
-        );
+        assert_eq!(self.partition.mark(&again, now(self.ms)), MarkStep::AlreadyDone, "a marker is written once");
         self.client(id).added = false;
         if bump {
             self.bump(id);
@@ -265,16 +189,8 @@ impl World {
                 let client = self.client(id);
                 if !client.added {
                     (client.added, client.txn_no) = (true, client.txn_no + 1);
-                    let producer = Producer {
-                        id,
-                        epoch: client.epoch,
-                    };
-                    let grant = Grant {
-                        txn: "t".into(),
-                        producer,
-                        txn_no: client.txn_no,
-                        row: 0,
-                    };
+                    let producer = Producer { id, epoch: client.epoch };
+                    let grant = Grant { txn: "t".into(), producer, txn_no: client.txn_no, row: 0 };
                     self.partition.grant(grant);
                 }
             }
@@ -290,11 +206,7 @@ impl World {
             }
         }
         if self.log.len() == before.1 {
-            assert_eq!(
-                seen(&self.partition),
-                before.0,
-                "{deed:?}: nothing stored, nothing changed"
-            );
+            assert_eq!(seen(&self.partition), before.0, "{deed:?}: nothing stored, nothing changed");
         }
     }
 }

@@ -3,10 +3,7 @@ use crate::engine::partition::tests::now;
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
 const TWO: &str = "0001f4cf7ee7000000020000
@@ -40,31 +37,15 @@ fn invalid() {
     };
     let lines: &[(&str, Vec<u8>, Result<(), Invalid>)] = &[
         ("whole", whole.clone(), Ok(())),
-        (
-            "own bytes after the entries",
-            sealed(&|bytes| bytes.extend_from_slice(b"tail")),
-            Ok(()),
-        ),
+        ("own bytes after the entries", sealed(&|bytes| bytes.extend_from_slice(b"tail")), Ok(())),
         ("empty file", Vec::new(), Err(Invalid::Short)),
         ("version", sealed(&|bytes| bytes[1] = 2), Err(Invalid::Version(2))),
-        (
-            "flipped",
-            [&whole[..40], &[7], &whole[41..]].concat(),
-            Err(Invalid::Checksum),
-        ),
+        ("flipped", [&whole[..40], &[7], &whole[41..]].concat(), Err(Invalid::Checksum)),
         ("cut", whole[..80].to_vec(), Err(Invalid::Checksum)),
         ("count too high", sealed(&|bytes| bytes[9] = 3), Err(Invalid::Short)),
         ("count enormous", sealed(&|bytes| bytes[6] = 0x7f), Err(Invalid::Short)),
-        (
-            "count negative",
-            sealed(&|bytes| bytes[6] = 0xff),
-            Err(Invalid::Contents),
-        ),
-        (
-            "producer negative",
-            sealed(&|bytes| bytes[10] = 0xff),
-            Err(Invalid::Contents),
-        ),
+        ("count negative", sealed(&|bytes| bytes[6] = 0xff), Err(Invalid::Contents)),
+        ("producer negative", sealed(&|bytes| bytes[10] = 0xff), Err(Invalid::Contents)),
         (
             "two transactions at one offset",
             sealed(&|bytes| {

@@ -1,1 +1,0 @@
-//! Transactions, offsets, groups and catalog as one state.

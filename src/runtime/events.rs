@@ -1,0 +1,127 @@
+//! What is worth telling an operator, said once: a structured log line and a metric each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::engine::txn::end::Cause;
+use crate::engine::{Outcome, PartId, Producer, Refusal, TransactionalId};
+use crate::metrics::{EndReason, FencingReason, MarkerError, Metrics, SequenceError};
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A decision is stored.
+    Decided {
+        /// Whose.
+        id: TransactionalId,
+        /// Which.
+        outcome: Outcome,
+        /// Why.
+        cause: Cause,
+        /// How long it was open, in milliseconds.
+        took_ms: i64,
+    },
+    /// A producer lost its id.
+    Fenced {
+        /// Which id.
+        id: TransactionalId,
+        /// The producer that holds it no longer.
+        old: Producer,
+        /// Who holds it, or what fences at the partitions.
+        new: Producer,
+        /// Why.
+        reason: FencingReason,
+    },
+    /// A marker could not be written; it will be tried again.
+    MarkerRetried {
+        /// What the partition said.
+        refusal: Refusal,
+    },
+    /// A transaction found open in a log belongs to nobody.
+    Orphan {
+        /// Whose.
+        producer: Producer,
+        /// Where.
+        part: PartId,
+    },
+    /// A transactional id was forgotten.
+    IdExpired {
+        /// Which.
+        id: TransactionalId,
+    },
+}
+
+/// Where events go.
+#[derive(Clone)]
+pub struct Events(Arc<Metrics>);
+
+impl Events {
+    /// Events counted in `metrics`.
+    #[must_use]
+    pub fn new(metrics: Arc<Metrics>) -> Self {
+        Self(metrics)
+    }
+
+    /// The metrics themselves.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.0
+    }
+
+    /// A producer's batch was refused.
+    pub fn refused_sequence(&self, refusal: Refusal) {
+        let error = match refusal {
+            Refusal::OutOfOrderSequence => SequenceError::OutOfOrder,
+            Refusal::InvalidProducerEpoch => SequenceError::InvalidEpoch,
+            Refusal::InvalidProducerIdMapping => SequenceError::UnknownProducer,
+            Refusal::InvalidTxnState => SequenceError::InvalidTxnState,
+            Refusal::ConcurrentTransactions => SequenceError::Concurrent,
+            _ => return,
+        };
+        self.0.sequence_error(error);
+    }
+
+    /// Says it.
+    pub fn say(&self, event: &Event) {
+        match event {
+            Event::Decided { id, outcome, cause, took_ms } => {
+                let reason = match cause {
+                    Cause::Client => EndReason::Client,
+                    Cause::NewOwner => EndReason::Fenced,
+                    Cause::Timeout => EndReason::Timeout,
+                };
+                let took = Duration::from_millis(u64::try_from(*took_ms).unwrap_or(0));
+                self.0.transaction_completed(*outcome, reason, took);
+                if *cause != Cause::Client {
+                    tracing::info!(transactional_id = %id, ?cause, "transaction aborted by the broker");
+                }
+            }
+            Event::Fenced { id, old, new, reason } => {
+                self.0.fenced(*reason);
+                tracing::info!(
+                    transactional_id = %id, producer_id = old.id, old_epoch = old.epoch,
+                    new_producer_id = new.id, new_epoch = new.epoch, ?reason, "producer fenced"
+                );
+            }
+            Event::MarkerRetried { refusal } => {
+                self.0.marker_retried(match refusal {
+                    Refusal::KafkaStorageError => MarkerError::StorageFull,
+                    _ => MarkerError::Other,
+                });
+                tracing::warn!(error = %refusal, "marker not written, trying again; its decision stands");
+            }
+            Event::Orphan { producer, part } => {
+                tracing::error!(
+                    producer_id = producer.id,
+                    epoch = producer.epoch,
+                    part = part.0,
+                    "open transaction without an owner found in a log; closed with an abort marker"
+                );
+            }
+            Event::IdExpired { id } => {
+                self.0.fenced(FencingReason::IdExpired);
+                tracing::info!(transactional_id = %id, "transactional id forgotten after its idle time");
+            }
+        }
+    }
+}

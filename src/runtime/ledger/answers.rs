@@ -1,0 +1,192 @@
+//! Steps of groups, topics and tools.
+
+use super::{Effects, LedgerOwner, Then};
+use crate::engine::catalog::{CreateTopic, Refused, Topic};
+use crate::engine::ledger::groups::Answers;
+use crate::engine::ledger::show::Shown;
+use crate::engine::txn::work::Stage;
+use crate::engine::{GroupId, Now, PartId, Refusal, ReplyTo, TopicId, TopicName};
+use crate::runtime::post::{Answer, CatalogNews, Command, CommitOffsets, CreatedTopic, LedgerGauges, Post, TopicKey};
+
+impl LedgerOwner {
+    pub(super) fn ask_group(&mut self, to: ReplyTo, command: &Command, now: Now, effects: &mut Effects) {
+        let answers = match command {
+            Command::Join(id, join) => self.ledger.join(id, join, to, &self.settings.groups, now),
+            Command::Sync(id, sync) => self.ledger.sync(id, sync, to, now),
+            Command::Heartbeat(id, claim) => self.ledger.heartbeat(id, claim, to, now),
+            Command::Leave(id, leaving) => self.ledger.leave(id, leaving, to, now),
+            Command::CommitOffsets(commit) => {
+                let CommitOffsets { group, claim, offsets, retention_ms } = commit;
+                let done = self.ledger.commit_offsets(group, claim, offsets, *retention_ms, now);
+                effects.answer_result(to, done);
+                return;
+            }
+            Command::FetchOffsets { group, parts, require_stable } => {
+                let offsets = self.fetch_offsets(group, parts.as_deref(), *require_stable);
+                effects.answer(to, Answer::Offsets(offsets));
+                return;
+            }
+            Command::DescribeGroups(ids) => {
+                effects.answer(to, self.describe_groups(ids));
+                return;
+            }
+            Command::InitProducer { .. }
+            | Command::Add { .. }
+            | Command::Verify { .. }
+            | Command::StageOffsets(_)
+            | Command::EndTxn { .. }
+            | Command::DescribeTxns(_)
+            | Command::ListTxns
+            | Command::CreateTopics(_)
+            | Command::DeleteTopics(_)
+            | Command::Gauges => return,
+        };
+        effects.answer_group(answers);
+    }
+
+    fn fetch_offsets(
+        &self,
+        group: &GroupId,
+        parts: Option<&[PartId]>,
+        require_stable: bool,
+    ) -> Vec<(PartId, crate::engine::ledger::offsets::Seen)> {
+        let all;
+        let parts = match parts {
+            Some(parts) => parts,
+            None => {
+                all = self.ledger.parts_with_offsets(group);
+                &all
+            }
+        };
+        let seen = |part: &PartId| (*part, self.ledger.seen_offset(&(group.clone(), *part), require_stable));
+        parts.iter().map(seen).collect()
+    }
+
+    fn describe_groups(&self, ids: &[GroupId]) -> Answer {
+        if ids.is_empty() {
+            let all = self.ledger.groups.iter().map(|(id, group)| (id.clone(), Some(group.describe())));
+            return Answer::Groups(all.collect());
+        }
+        let one = |id: &GroupId| (id.clone(), self.ledger.groups.get(id).map(|group| group.describe()));
+        Answer::Groups(ids.iter().map(one).collect())
+    }
+
+    /// What tools and metrics look at. Judged on the state of this turn, answered when that is on disk.
+    pub(super) fn look(&mut self, to: ReplyTo, command: &Command, now: Now, effects: &mut Effects) {
+        let answer = match command {
+            Command::DescribeTxns(ids) => {
+                let one = |id: &crate::engine::TransactionalId| {
+                    self.ledger.describe_txn(id).map_err(|refusal| (id.clone(), refusal))
+                };
+                Answer::Txns(ids.iter().map(one).collect())
+            }
+            Command::ListTxns => Answer::Txns(self.ledger.describe_txns().map(Ok).collect()),
+            _ => Answer::Gauges(Box::new(self.gauges(now))),
+        };
+        effects.answer(to, answer);
+    }
+
+    fn gauges(&self, now: Now) -> LedgerGauges {
+        let mut gauges = LedgerGauges { groups: count(self.ledger.groups.len()), ..LedgerGauges::default() };
+        for (id, txn) in self.ledger.txns.iter() {
+            let shown = self.ledger.shown(id, txn);
+            let place = Shown::ALL.iter().zip(gauges.txns.iter_mut()).find(|(state, _)| **state == shown);
+            if let Some((_, place)) = place {
+                *place = place.saturating_add(1);
+            }
+            if let Some(ongoing) = txn.ongoing() {
+                let oldest = gauges.oldest_open_wall_ms.unwrap_or(i64::MAX).min(ongoing.started_wall_ms);
+                gauges.oldest_open_wall_ms = Some(oldest);
+            }
+        }
+        for (_, owed) in self.ledger.debts() {
+            let open = owed.parts.values().filter(|part| part.stage != Stage::Synced).count();
+            gauges.markers_pending = gauges.markers_pending.saturating_add(count(open));
+            if open > 0 {
+                gauges.oldest_marker_ms = gauges.oldest_marker_ms.max(now.mono_ms.saturating_sub(owed.since_mono_ms));
+            }
+        }
+        gauges.pending_offsets = count(self.ledger.pending_offsets());
+        gauges
+    }
+
+    pub(super) fn ask_topics(&mut self, to: ReplyTo, command: &Command, effects: &mut Effects) {
+        match command {
+            Command::CreateTopics(specs) => {
+                let specs_only: Vec<CreateTopic> = specs.iter().map(|(spec, _)| spec.clone()).collect();
+                let planned = self.ledger.catalog().plan_create(&specs_only, |_| Ok(()), &self.settings.topics);
+                let mut created = Vec::new();
+                let mut results = Vec::with_capacity(planned.len());
+                for (name, plan) in planned {
+                    results.push(self.create(specs, &name, plan, &mut created));
+                }
+                if !created.is_empty() {
+                    effects.then.push(Then::Catalog { created, deleted: Vec::new() });
+                }
+                effects.then.push(Then::Answer(to, Answer::Created(results)));
+            }
+            Command::DeleteTopics(keys) => {
+                let mut deleted = Vec::new();
+                let results = keys.iter().map(|key| self.delete(key, &mut deleted)).collect();
+                if !deleted.is_empty() {
+                    effects.then.push(Then::Catalog { created: Vec::new(), deleted });
+                }
+                effects.then.push(Then::Answer(to, Answer::Deleted(results)));
+            }
+            _ => {}
+        }
+    }
+
+    fn create(
+        &mut self,
+        specs: &[(CreateTopic, TopicId)],
+        name: &str,
+        plan: Result<crate::engine::catalog::Planned, Refused>,
+        created: &mut Vec<(PartId, crate::engine::ledger::rows::PartRow)>,
+    ) -> (String, Result<CreatedTopic, (Refusal, String)>) {
+        let result = plan.map_err(|refused| (refused.refusal, refused.message)).and_then(|planned| {
+            let (spec, id) = specs.iter().find(|(spec, _)| spec.name == name).ok_or_else(unnamed)?;
+            let partitions = planned.partitions;
+            if !spec.validate_only {
+                created.extend(self.ledger.make_topic(*id, name, planned));
+            }
+            Ok(CreatedTopic { name: TopicName::from(name), id: *id, partitions })
+        });
+        (name.to_owned(), result)
+    }
+
+    fn delete(&mut self, key: &TopicKey, deleted: &mut Vec<PartId>) -> Result<(TopicId, TopicName), Refusal> {
+        let topic = match key {
+            TopicKey::Name(name) => self.ledger.deletable(name.as_str())?,
+            TopicKey::Id(id) => self.ledger.deletable_by_id(*id)?,
+        };
+        let topic: &Topic = &topic;
+        self.ledger.delete_topic(topic);
+        deleted.extend(topic.parts.iter().copied());
+        Ok((topic.id, topic.name.clone()))
+    }
+
+    /// The catalog as stored, to everyone; after the flush, so that nobody sees a topic that a power cut takes back.
+    pub(super) fn catalog_news(
+        &self,
+        created: Vec<(PartId, crate::engine::ledger::rows::PartRow)>,
+        deleted: Vec<PartId>,
+    ) -> Post {
+        Post::Catalog(CatalogNews { catalog: std::sync::Arc::clone(self.ledger.stored_catalog()), created, deleted })
+    }
+}
+
+fn unnamed() -> (Refusal, String) {
+    (Refusal::InvalidRequest, "The topic is not in the request.".to_owned())
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+impl Effects {
+    pub(super) fn answer_group(&mut self, answers: Answers) {
+        let post = |(to, answer)| Post::Answer(to, Answer::Group(Box::new(answer)));
+        self.held.extend(answers.into_iter().map(post));
+    }
+}

@@ -1,0 +1,171 @@
+//! The gather before a decision: every listed partition closes the transaction's permission and says where.
+//!
+//! Gathering decides nothing. The decision is judged on the state at the moment it is stored; a timeout, a new owner or
+//! another decision stored meanwhile makes the gather void.
+
+use std::collections::BTreeMap;
+
+use super::steps::no_partitions;
+use super::{LedgerOwner, Step, Turn};
+use crate::engine::txn::end::Cause;
+use crate::engine::txn::work::{RETRY_FIRST_MS, RETRY_MAX_MS};
+use crate::engine::{Now, Offset, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
+use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post, SealState};
+
+/// One open transaction on its way to a decision.
+#[derive(Debug)]
+pub(super) struct Ending {
+    /// The transaction.
+    pub(super) number: u64,
+    producer_id: i64,
+    /// How it stands in each of its partitions.
+    pub(super) seals: BTreeMap<PartId, SealState>,
+    /// Who wants it to end, and how; the first one, unless somebody fences.
+    pub(super) wants: Vec<Want>,
+    /// The store had no room for the decision: try again then.
+    pub(super) retry_mono_ms: Option<i64>,
+    tries: u32,
+}
+
+/// Somebody's wish that a transaction end.
+#[derive(Debug, Clone)]
+pub(super) struct Want {
+    /// Who waits for the outcome, with what was asked; nobody for a timeout or a new owner, who is told to come again.
+    pub(super) asked: Option<(ReplyTo, Command)>,
+    /// How.
+    pub(super) outcome: Outcome,
+    /// Why.
+    pub(super) cause: Cause,
+}
+
+impl Ending {
+    /// Which decision could be stored now, if any. Whoever fences comes first. A commit waits until all that was
+    /// written is on disk; an abort waits for no disk.
+    pub(super) fn decision(&self) -> Option<(Outcome, Cause)> {
+        let fencing = self.wants.iter().find(|want| want.cause != Cause::Client);
+        let want = fencing.or_else(|| self.wants.first())?;
+        let ready = |state: &SealState| match state {
+            SealState::Asked => false,
+            SealState::Closed(_) => want.outcome == Outcome::Abort,
+            SealState::Durable(_) | SealState::Gone => true,
+        };
+        self.seals.values().all(ready).then_some((want.outcome, want.cause))
+    }
+
+    /// Log ends as sealed; `None` for partitions that are gone.
+    pub(super) fn log_ends(&self) -> BTreeMap<PartId, Option<Offset>> {
+        let end = |state: &SealState| match state {
+            SealState::Asked | SealState::Gone => None,
+            SealState::Closed(end) | SealState::Durable(end) => Some(*end),
+        };
+        self.seals.iter().map(|(part, state)| (*part, end(state))).collect()
+    }
+}
+
+impl LedgerOwner {
+    /// Begins the end of transaction `number`, or joins the one under way. From here on the ledger admits nothing
+    /// more for the id.
+    pub(super) fn begin_ending(&mut self, id: &TransactionalId, number: u64, want: Want, turn: &mut Turn) {
+        if let Some(ending) = self.endings.get_mut(id).filter(|ending| ending.number == number) {
+            let other = ending.wants.iter().any(|have| have.cause == Cause::Client && have.outcome != want.outcome);
+            if other && want.cause == Cause::Client {
+                answer(turn, &want, Refusal::ConcurrentTransactions);
+            } else {
+                ending.wants.push(want);
+                let ready = ending.decision().is_some();
+                self.decide_soon(id, ready, turn);
+            }
+            return;
+        }
+        let Some((producer_id, parts)) = self.ledger.txns.get(id).and_then(|txn| {
+            let ongoing = txn.ongoing().filter(|ongoing| ongoing.number == number)?;
+            Some((txn.producer.id, std::sync::Arc::clone(&ongoing.parts)))
+        }) else {
+            answer(turn, &want, Refusal::ConcurrentTransactions);
+            return;
+        };
+        for part in parts.iter() {
+            let letter = PartLetter::Seal { id: id.clone(), producer_id, number };
+            turn.at_once.push(Post::Part(*part, letter));
+        }
+        let seals = parts.iter().map(|part| (*part, SealState::Asked)).collect();
+        let ending = Ending { number, producer_id, seals, wants: vec![want], retry_mono_ms: None, tries: 0 };
+        self.ledger.pause_timeout(id);
+        self.endings.insert(id.clone(), ending);
+        self.decide_soon(id, no_partitions(&parts), turn);
+    }
+
+    /// What was gathered for is not open any more: who asked is judged anew.
+    pub(super) fn void(&mut self, id: &TransactionalId, turn: &mut Turn) {
+        let wants = self.endings.remove(id).map(|ending| ending.wants).unwrap_or_default();
+        for (to, command) in wants.into_iter().filter_map(|want| want.asked) {
+            turn.at_once.push(Post::Ledger(LedgerLetter::Ask(to, command)));
+        }
+    }
+
+    /// A decision that is ready while a turn is being carried out is taken in the next one, at once.
+    fn decide_soon(&mut self, id: &TransactionalId, ready: bool, turn: &mut Turn) {
+        if ready {
+            if let Some(ending) = self.endings.get_mut(id) {
+                ending.retry_mono_ms = Some(i64::MIN);
+            }
+            turn.at_once.push(Post::Ledger(LedgerLetter::Wake));
+        }
+    }
+
+    /// A partition's answer to a seal. Gives the decision that it makes possible.
+    pub(super) fn note_seal(
+        &mut self,
+        id: &TransactionalId,
+        number: u64,
+        part: PartId,
+        state: SealState,
+    ) -> Option<Step> {
+        let ending = self.endings.get_mut(id).filter(|ending| ending.number == number)?;
+        let seal = ending.seals.get_mut(&part)?;
+        if !matches!(seal, SealState::Durable(_)) {
+            *seal = state;
+        }
+        ending.decision().map(|_| Step::Decide(id.clone()))
+    }
+
+    /// What a seal closed over is on disk now.
+    pub(super) fn note_seal_synced(&mut self, id: &TransactionalId, number: u64, part: PartId) -> Option<Step> {
+        let end = self.endings.get(id).and_then(|ending| match ending.seals.get(&part) {
+            Some(SealState::Closed(end) | SealState::Durable(end)) => Some(*end),
+            Some(SealState::Asked | SealState::Gone) | None => None,
+        })?;
+        self.note_seal(id, number, part, SealState::Durable(end))
+    }
+
+    /// The decision found no room in the store. Clients are told to ask again and the permissions are opened for them;
+    /// a timeout or a new owner keeps its seal and is tried again with a pause.
+    pub(super) fn undo_ending(&mut self, id: &TransactionalId, now: Now) -> Vec<Post> {
+        let Some(mut ending) = self.endings.remove(id) else { return Vec::new() };
+        let (clients, fencing): (Vec<Want>, Vec<Want>) =
+            std::mem::take(&mut ending.wants).into_iter().partition(|want| want.cause == Cause::Client);
+        let mut posts: Vec<Post> = (clients.into_iter())
+            .filter_map(|want| want.asked)
+            .map(|(to, _)| Post::Answer(to, Answer::Refused(Refusal::NotCoordinator)))
+            .collect();
+        if fencing.is_empty() {
+            let (producer_id, number) = (ending.producer_id, ending.number);
+            let unseal = |part: &PartId| Post::Part(*part, PartLetter::Unseal { producer_id, number });
+            posts.extend(ending.seals.keys().map(unseal));
+            self.ledger.resume_timeout(id);
+            return posts;
+        }
+        let pause = RETRY_FIRST_MS.saturating_mul(1 << ending.tries.min(10)).min(RETRY_MAX_MS);
+        ending.wants = fencing;
+        ending.tries = ending.tries.saturating_add(1);
+        ending.retry_mono_ms = Some(now.mono_ms.saturating_add(pause));
+        self.endings.insert(id.clone(), ending);
+        posts
+    }
+}
+
+fn answer(turn: &mut Turn, want: &Want, refusal: Refusal) {
+    if let Some((to, _)) = &want.asked {
+        turn.held.push(Post::Answer(*to, Answer::Refused(refusal)));
+    }
+}

@@ -1,0 +1,362 @@
+//! The ledger's owner: takes letters in order, decides on one state, stores once, answers after.
+//!
+//! A turn is: take in what others report (in memory only) → run the steps on the upper layer → one commit → the upper
+//! layer becomes the state → posts. A post that rests on this commit or an earlier one is *held* until the commit is
+//! flushed; the exceptions leave at once: an add's grants and answer (its row is written, and the transaction's first
+//! Produce waits for the flush), seals, and the success of an EndTxn whose markers are on disk.
+
+mod answers;
+pub mod ending;
+pub mod steps;
+pub mod thread;
+pub mod wait;
+pub mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine::catalog::Defaults;
+use crate::engine::group;
+use crate::engine::ledger::rows::PartRow;
+use crate::engine::ledger::{Ledger, Waits};
+use crate::engine::partition::Grant;
+use crate::engine::txn::end::Cause;
+use crate::engine::{GroupId, Now, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
+use crate::runtime::events::{Event, Events};
+use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post};
+use crate::store::StoreError;
+use crate::store::meta::LedgerStore;
+use ending::{Ending, Want};
+use wait::Waiting;
+
+/// What the ledger's owner is told once.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The coordinator epoch that markers carry: this start's number.
+    pub incarnation: i32,
+    /// Upper limit of a transaction's timeout, in milliseconds.
+    pub max_timeout_ms: i32,
+    /// Idle transactional ids are forgotten after this, in milliseconds.
+    pub id_expiration_ms: i64,
+    /// Committed offsets of idle groups are forgotten after this, in milliseconds.
+    pub offsets_retention_ms: i64,
+    /// Whether EndTxn is answered when its markers are written, not yet synced (`marker_sync = "redo"`).
+    pub redo: bool,
+    /// Limits of groups.
+    pub groups: group::Settings,
+    /// What a topic gets that does not say.
+    pub topics: Defaults,
+}
+
+/// The owner. A plain value: whoever drives it carries its letters.
+pub struct LedgerOwner {
+    pub(crate) ledger: Ledger,
+    store: Box<dyn LedgerStore>,
+    settings: Settings,
+    events: Events,
+    endings: BTreeMap<TransactionalId, Ending>,
+    waiting: BTreeMap<TransactionalId, Vec<Waiting>>,
+    /// Decided ends whose last change of stage has not been looked at.
+    moved: BTreeSet<u64>,
+    /// Debts on disk everywhere, to be forgotten with the next commit.
+    paid: BTreeSet<u64>,
+    forget_by_mono_ms: Option<i64>,
+    next_upkeep_mono_ms: i64,
+    full: Option<String>,
+}
+
+/// What a turn sends.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// Leaves now.
+    pub at_once: Vec<Post>,
+    /// Leaves when commit `upto` is flushed.
+    pub held: Vec<Post>,
+    /// The commit that `held` waits for.
+    pub upto: u64,
+}
+
+/// One step of a turn.
+#[derive(Debug, Clone)]
+enum Step {
+    /// A request.
+    Ask(ReplyTo, Command),
+    /// Everything a decision needs has been gathered.
+    Decide(TransactionalId),
+    /// An open transaction outlived its timeout.
+    TimeOut(TransactionalId),
+    /// A group's timer is due.
+    GroupTimer(GroupId),
+    /// A debt is paid everywhere.
+    Forget(u64),
+    /// A partition's row.
+    Part(PartId, PartRow),
+    /// Expiry of ids and offsets.
+    Upkeep,
+    /// The last step: everyone who is parked is told to go elsewhere.
+    Stop,
+}
+
+impl Step {
+    /// Whether a commit comes of it in any case, for paid debts to go with.
+    fn stores(&self) -> bool {
+        match self {
+            Self::Decide(_) | Self::Part(..) => true,
+            Self::Ask(_, command) => matches!(command, Command::Add { .. } | Command::StageOffsets(_)),
+            Self::TimeOut(_) | Self::GroupTimer(_) | Self::Forget(_) | Self::Upkeep | Self::Stop => false,
+        }
+    }
+}
+
+/// What follows from a step once it is stored.
+#[derive(Debug, Default)]
+struct Effects {
+    /// Posts that need only be written, not flushed.
+    pub(super) at_once: Vec<Post>,
+    /// Posts that wait for the flush.
+    pub(super) held: Vec<Post>,
+    /// Something to do in the owner's own memory.
+    pub(super) then: Vec<Then>,
+}
+
+/// A change of the owner's memory, made only after the commit.
+#[derive(Debug)]
+enum Then {
+    /// Begin, or join, the end of an open transaction.
+    Begin { id: TransactionalId, number: u64, want: Want },
+    /// A decision is stored.
+    Decided { id: TransactionalId, seq: Option<u64>, outcome: Outcome, cause: Cause, took_ms: i64 },
+    /// The request waits until the id's decision is carried out.
+    Wait { id: TransactionalId, waiting: Waiting },
+    /// The gather is void: what was open is not any more.
+    Void(TransactionalId),
+    /// The catalog changed.
+    Catalog { created: Vec<(PartId, PartRow)>, deleted: Vec<PartId> },
+    /// Answered behind what was said before it.
+    Answer(ReplyTo, Answer),
+    /// Say it: log line and metric.
+    Say(Event),
+}
+
+impl LedgerOwner {
+    /// The owner of `ledger`, storing into `store`.
+    #[must_use]
+    pub fn new(ledger: Ledger, store: Box<dyn LedgerStore>, settings: Settings, events: Events) -> Self {
+        Self {
+            ledger,
+            store,
+            settings,
+            events,
+            endings: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            moved: BTreeSet::new(),
+            paid: BTreeSet::new(),
+            forget_by_mono_ms: None,
+            next_upkeep_mono_ms: 0,
+            full: None,
+        }
+    }
+
+    /// One turn.
+    ///
+    /// # Errors
+    /// `Broken` or `Damaged`: it is not known what is stored; the process starts over, nobody is answered.
+    pub fn turn(&mut self, letters: Vec<LedgerLetter>, now: Now) -> Result<Turn, StoreError> {
+        let mut turn = Turn::default();
+        let mut steps = Vec::with_capacity(letters.len());
+        for letter in letters {
+            self.take_in(letter, now, &mut turn, &mut steps);
+        }
+        self.look_at_moved(now, &mut turn, &mut steps);
+        self.ledger.commit();
+        self.due(now, &mut turn, &mut steps);
+        let mut decided = BTreeSet::new();
+        steps.retain(|step| !matches!(step, Step::Decide(id) if !decided.insert(id.clone())));
+        let effects = self.store_steps(&steps, now)?;
+        for effect in effects {
+            self.carry_out(effect, now, &mut turn);
+        }
+        self.send_markers(now, &mut turn);
+        self.ledger.commit();
+        turn.upto = self.store.written();
+        Ok(turn)
+    }
+
+    /// The next moment at which a turn is due without a letter, on the monotonic clock.
+    #[must_use]
+    pub fn deadline_mono_ms(&self) -> Option<i64> {
+        let own = self.ledger.deadline_mono_ms();
+        let waits = self.waiting.values().flatten().map(|waiting| waiting.until_mono_ms).min();
+        let retries = self.endings.values().filter_map(|ending| ending.retry_mono_ms).min();
+        [own, waits, retries, self.forget_by_mono_ms, Some(self.next_upkeep_mono_ms)].into_iter().flatten().min()
+    }
+
+    /// Why the ledger refuses to store, while it does: the disk is full.
+    #[must_use]
+    pub fn refuses(&self) -> Option<&str> {
+        self.full.as_deref()
+    }
+
+    /// Work for quiet moments.
+    ///
+    /// # Errors
+    /// `Broken`.
+    pub fn tidy(&mut self, idle: bool) -> Result<(), StoreError> {
+        match self.store.tidy(idle) {
+            Err(StoreError::Full(_)) | Ok(()) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The store, for a clean stop.
+    #[must_use]
+    pub fn into_store(self) -> Box<dyn LedgerStore> {
+        self.store
+    }
+
+    fn take_in(&mut self, letter: LedgerLetter, now: Now, turn: &mut Turn, steps: &mut Vec<Step>) {
+        match letter {
+            LedgerLetter::Ask(to, command) => steps.push(Step::Ask(to, command)),
+            LedgerLetter::Sealed(sealed) => {
+                if let Some(step) = self.note_seal(&sealed.id, sealed.number, sealed.part, sealed.state) {
+                    steps.push(step);
+                }
+            }
+            LedgerLetter::SealSynced(id, number, part) => {
+                if let Some(step) = self.note_seal_synced(&id, number, part) {
+                    steps.push(step);
+                }
+            }
+            LedgerLetter::Marked(part, debts, result) => self.note_marked(part, &debts, result, now),
+            LedgerLetter::Checkpoint(part, point, log_start) => {
+                if let Some(row) = self.ledger.part(part) {
+                    steps.push(Step::Part(part, PartRow { point: Some(point), log_start, ..*row }));
+                }
+            }
+            LedgerLetter::Wake => {}
+            LedgerLetter::Stop => {
+                self.refuse_waiting(turn);
+                steps.push(Step::Stop);
+            }
+        }
+    }
+
+    fn due(&mut self, now: Now, turn: &mut Turn, steps: &mut Vec<Step>) {
+        for who in self.ledger.due(now.mono_ms) {
+            match who {
+                Waits::Txn(id) if !self.endings.contains_key(&id) => steps.push(Step::TimeOut(id)),
+                Waits::Txn(_) | Waits::Owed(_) => {}
+                Waits::Group(id) => steps.push(Step::GroupTimer(id)),
+            }
+        }
+        let again: Vec<TransactionalId> = (self.endings.iter())
+            .filter(|(_, ending)| ending.retry_mono_ms.is_some_and(|at| at <= now.mono_ms))
+            .map(|(id, _)| id.clone())
+            .collect();
+        steps.extend(again.into_iter().map(Step::Decide));
+        self.stop_waiting(now, turn);
+        if now.mono_ms >= self.next_upkeep_mono_ms {
+            self.next_upkeep_mono_ms = now.mono_ms.saturating_add(UPKEEP_MS);
+            steps.push(Step::Upkeep);
+        }
+        if !self.paid.is_empty() {
+            let by = *self.forget_by_mono_ms.get_or_insert(now.mono_ms.saturating_add(PAID_MS));
+            if by <= now.mono_ms || steps.iter().any(Step::stores) {
+                self.forget_by_mono_ms = None;
+                steps.extend(std::mem::take(&mut self.paid).into_iter().map(Step::Forget));
+            }
+        }
+    }
+
+    /// Stores all steps in one commit. If there is no room, each is tried once alone, and what then finds none is
+    /// refused: nothing changed for it.
+    fn store_steps(&mut self, steps: &[Step], now: Now) -> Result<Vec<Effects>, StoreError> {
+        let effects: Vec<Effects> = steps.iter().map(|step| self.run(step, now)).collect();
+        if self.ledger.rows().is_empty() {
+            self.ledger.commit();
+            return Ok(effects);
+        }
+        match self.store.commit(self.ledger.rows()) {
+            Ok(_) => {
+                self.ledger.commit();
+                self.full = None;
+                Ok(effects)
+            }
+            Err(StoreError::Full(why)) => {
+                self.ledger.discard();
+                self.full = Some(why);
+                self.store_one_by_one(steps, now)
+            }
+            Err(error @ (StoreError::Broken(_) | StoreError::Damaged(_))) => Err(error),
+        }
+    }
+
+    fn store_one_by_one(&mut self, steps: &[Step], now: Now) -> Result<Vec<Effects>, StoreError> {
+        let mut all = Vec::with_capacity(steps.len());
+        for step in steps {
+            let effects = self.run(step, now);
+            let stored = if self.ledger.rows().is_empty() { Ok(0) } else { self.store.commit(self.ledger.rows()) };
+            match stored {
+                Ok(_) => {
+                    self.ledger.commit();
+                    all.push(effects);
+                }
+                Err(StoreError::Full(_)) => {
+                    self.ledger.discard();
+                    all.push(self.refuse(step, now));
+                }
+                Err(error @ (StoreError::Broken(_) | StoreError::Damaged(_))) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    /// A step that found no room: the client is told to ask again; what nobody asked for is tried again later.
+    fn refuse(&mut self, step: &Step, now: Now) -> Effects {
+        let mut effects = Effects::default();
+        match step {
+            Step::Ask(to, _) => effects.held.push(Post::Answer(*to, Answer::Refused(Refusal::NotCoordinator))),
+            Step::Decide(id) => effects.at_once = self.undo_ending(id, now),
+            Step::Forget(seq) => {
+                self.paid.insert(*seq);
+            }
+            Step::TimeOut(_) | Step::GroupTimer(_) | Step::Part(..) | Step::Upkeep | Step::Stop => {}
+        }
+        effects
+    }
+
+    fn carry_out(&mut self, effects: Effects, now: Now, turn: &mut Turn) {
+        let row = self.store.written();
+        turn.at_once.extend(effects.at_once.into_iter().map(|post| with_row(post, row)));
+        turn.held.extend(effects.held);
+        for then in effects.then {
+            match then {
+                Then::Begin { id, number, want } => self.begin_ending(&id, number, want, turn),
+                Then::Decided { id, seq, outcome, cause, took_ms } => {
+                    self.events.say(&Event::Decided { id: id.clone(), outcome, cause, took_ms });
+                    self.decided(&id, seq, (outcome, cause), now, turn);
+                }
+                Then::Wait { id, waiting } => self.waiting.entry(id).or_default().push(waiting),
+                Then::Void(id) => self.void(&id, turn),
+                Then::Catalog { created, deleted } => turn.held.push(self.catalog_news(created, deleted)),
+                Then::Answer(to, answer) => turn.held.push(Post::Answer(to, answer)),
+                Then::Say(event) => self.events.say(&event),
+            }
+        }
+    }
+}
+
+/// A grant says which commit holds the row it rests on: the last one written, which is that one or a later one.
+fn with_row(post: Post, row: u64) -> Post {
+    match post {
+        Post::Part(part, PartLetter::Grant(grant)) => Post::Part(part, PartLetter::Grant(Grant { row, ..grant })),
+        post @ (Post::Answer(..) | Post::Ledger(_) | Post::Part(..) | Post::Catalog(_)) => post,
+    }
+}
+
+/// How often idle ids and offsets are looked at, in milliseconds.
+const UPKEEP_MS: i64 = 60_000;
+/// How long a paid debt waits for another commit to go with, in milliseconds.
+const PAID_MS: i64 = 1_000;
+
+#[cfg(test)]
+mod tests;

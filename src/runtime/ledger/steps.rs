@@ -1,0 +1,254 @@
+//! One step: a command on the state of this turn, and what follows from it once it is stored.
+
+use std::collections::BTreeSet;
+
+use super::ending::Want;
+use super::wait::{Until, WAIT_MS, Waiting};
+use super::{Effects, LedgerOwner, Step, Then};
+use crate::engine::ledger::transactions::Owner;
+use crate::engine::partition::Grant;
+use crate::engine::txn::end::{Cause, Verdict};
+use crate::engine::txn::init::{Init, check_timeout};
+use crate::engine::txn::{Addition, Txn};
+use crate::engine::{Now, Outcome, PartId, Producer, Refusal, ReplyTo, TransactionalId};
+use crate::metrics::FencingReason;
+use crate::runtime::events::Event;
+use crate::runtime::post::{Answer, Command, PartLetter, Post};
+
+/// Whether a transaction writes to no partition: there is nothing to seal.
+pub(super) fn no_partitions(parts: &BTreeSet<PartId>) -> bool {
+    parts.is_empty()
+}
+
+impl LedgerOwner {
+    /// Runs a step on the upper layer. A refusal is an effect like any other: it may rest on what this turn stores.
+    pub(super) fn run(&mut self, step: &Step, now: Now) -> Effects {
+        let mut effects = Effects::default();
+        match step {
+            Step::Ask(to, command) => self.ask(*to, command, now, &mut effects),
+            Step::Decide(id) => self.decide(id, now, &mut effects),
+            Step::TimeOut(id) => {
+                if let Some(number) = self.ledger.txns.get(id).and_then(Txn::ongoing).map(|ongoing| ongoing.number) {
+                    let want = Want { asked: None, outcome: Outcome::Abort, cause: Cause::Timeout };
+                    effects.then.push(Then::Begin { id: id.clone(), number, want });
+                }
+            }
+            Step::GroupTimer(id) => effects.answer_group(self.ledger.expire_group(id, now)),
+            Step::Forget(seq) => self.ledger.forget_owed(*seq),
+            Step::Part(part, row) => {
+                if let Some(stands) = self.ledger.part(*part).copied() {
+                    let transactional = stands.transactional || row.transactional;
+                    self.ledger.put_part(*part, crate::engine::ledger::rows::PartRow { transactional, ..*row });
+                }
+            }
+            Step::Upkeep => {
+                for id in self.ledger.expire_ids(self.settings.id_expiration_ms, now) {
+                    effects.then.push(Then::Say(Event::IdExpired { id }));
+                }
+                self.ledger.expire_offsets(self.settings.offsets_retention_ms, now);
+            }
+            Step::Stop => effects.answer_group(self.ledger.stop_groups()),
+        }
+        effects
+    }
+
+    fn ask(&mut self, to: ReplyTo, command: &Command, now: Now, effects: &mut Effects) {
+        match command {
+            Command::InitProducer { id, timeout_ms, expected } => match id {
+                None => {
+                    let id = self.ledger.fresh_producer_id();
+                    effects.answer(to, Answer::Producer(Producer { id, epoch: 0 }));
+                }
+                Some(id) => {
+                    let init = Init { timeout_ms: *timeout_ms, expected: *expected };
+                    self.init_producer((to, command), id, init, now, effects);
+                }
+            },
+            Command::Add { id, producer, addition } => self.add((to, command), id, *producer, addition, now, effects),
+            Command::Verify { id, producer, part } => {
+                let verified = if self.endings.contains_key(id) {
+                    Err(Refusal::ConcurrentTransactions)
+                } else {
+                    self.ledger.verify(id, *producer, *part, now)
+                };
+                match verified {
+                    Ok(number) => {
+                        effects.at_once.push(grant(id, *producer, number, *part));
+                        effects.at_once.push(Post::Answer(to, Answer::Done));
+                    }
+                    Err(refusal) => effects.answer(to, Answer::Refused(refusal)),
+                }
+            }
+            Command::StageOffsets(stage) => {
+                let claimed = (&stage.id, stage.producer);
+                if self.is_ending(&stage.id) {
+                    self.wait((to, command), &stage.id, now, effects);
+                } else {
+                    let offsets = stage.offsets.clone();
+                    let staged = self.ledger.stage_for_group(claimed, &stage.group, &stage.claim, offsets, now);
+                    effects.answer_result(to, staged);
+                }
+            }
+            Command::EndTxn { id, producer, outcome } => {
+                self.end_txn((to, command), id, *producer, *outcome, (now, effects))
+            }
+            Command::Join(..)
+            | Command::Sync(..)
+            | Command::Heartbeat(..)
+            | Command::Leave(..)
+            | Command::CommitOffsets(_)
+            | Command::FetchOffsets { .. }
+            | Command::DescribeGroups(_) => self.ask_group(to, command, now, effects),
+            Command::DescribeTxns(_) | Command::ListTxns | Command::Gauges => self.look(to, command, now, effects),
+            Command::CreateTopics(_) | Command::DeleteTopics(_) => self.ask_topics(to, command, effects),
+        }
+    }
+
+    fn init_producer(
+        &mut self,
+        (to, command): (ReplyTo, &Command),
+        id: &TransactionalId,
+        init: Init,
+        now: Now,
+        effects: &mut Effects,
+    ) {
+        if let Err(refusal) = check_timeout(init.timeout_ms, self.settings.max_timeout_ms) {
+            effects.answer(to, Answer::Refused(refusal));
+            return;
+        }
+        let before = self.ledger.txns.get(id).map(|txn| txn.producer);
+        match self.ledger.init_producer(id, init, now) {
+            Ok(Owner::Now(new)) => {
+                if let Some(old) = before.filter(|old| init.expected.is_none() && *old != new) {
+                    let reason = FencingReason::InitProducerId;
+                    effects.then.push(Then::Say(Event::Fenced { id: id.clone(), old, new, reason }));
+                }
+                effects.answer(to, Answer::Producer(new));
+            }
+            Ok(Owner::EndFirst { number }) => {
+                let want = Want { asked: None, outcome: Outcome::Abort, cause: Cause::NewOwner };
+                effects.then.push(Then::Begin { id: id.clone(), number, want });
+                effects.answer(to, Answer::Refused(Refusal::ConcurrentTransactions));
+            }
+            Err(Refusal::ConcurrentTransactions) => self.wait((to, command), id, now, effects),
+            Err(refusal) => effects.answer(to, Answer::Refused(refusal)),
+        }
+    }
+
+    fn add(
+        &mut self,
+        (to, command): (ReplyTo, &Command),
+        id: &TransactionalId,
+        producer: Producer,
+        addition: &Addition,
+        now: Now,
+        effects: &mut Effects,
+    ) {
+        if self.is_ending(id) {
+            self.wait((to, command), id, now, effects);
+            return;
+        }
+        match self.ledger.add_to_txn(id, producer, addition, now) {
+            Ok(granted) => {
+                for part in granted.parts {
+                    effects.at_once.push(grant(id, producer, granted.number, part));
+                }
+                effects.at_once.push(Post::Answer(to, Answer::Done));
+            }
+            Err(refusal) => {
+                self.note_fenced(id, producer, refusal, effects);
+                effects.answer(to, Answer::Refused(refusal));
+            }
+        }
+    }
+
+    fn end_txn(
+        &mut self,
+        (to, command): (ReplyTo, &Command),
+        id: &TransactionalId,
+        producer: Producer,
+        outcome: Outcome,
+        (now, effects): (Now, &mut Effects),
+    ) {
+        match self.ledger.judge_end(id, producer, outcome, now) {
+            Ok((Verdict::Decide, number)) => {
+                let want = Want { asked: Some((to, command.clone())), outcome, cause: Cause::Client };
+                effects.then.push(Then::Begin { id: id.clone(), number, want });
+            }
+            Ok((Verdict::Repeated, _)) => effects.answer(to, Answer::Done),
+            Ok((Verdict::UnderWay { same: true }, _)) => {
+                let until_mono_ms = now.mono_ms.saturating_add(WAIT_MS);
+                let waiting = Waiting { to, how: Until::Over(outcome), until_mono_ms };
+                effects.then.push(Then::Wait { id: id.clone(), waiting });
+            }
+            Ok((Verdict::UnderWay { same: false }, _)) => {
+                effects.answer(to, Answer::Refused(Refusal::ConcurrentTransactions));
+            }
+            Err(refusal) => {
+                self.note_fenced(id, producer, refusal, effects);
+                effects.answer(to, Answer::Refused(refusal));
+            }
+        }
+    }
+
+    /// The decision itself, on the state as it is now.
+    fn decide(&mut self, id: &TransactionalId, now: Now, effects: &mut Effects) {
+        let Some((number, (outcome, cause), sealed)) = self.endings.get(id).and_then(|ending| {
+            let decision = ending.decision()?;
+            Some((ending.number, decision, ending.log_ends()))
+        }) else {
+            return;
+        };
+        let open = self.ledger.txns.get(id).and_then(Txn::ongoing);
+        let took_ms = open.map_or(0, |open| now.mono_ms.saturating_sub(open.since_mono_ms));
+        let before = self.ledger.txns.get(id).map(|txn| txn.producer);
+        let Ok(seq) = self.ledger.decide(id, number, (outcome, cause), &sealed, now) else {
+            effects.then.push(Then::Void(id.clone()));
+            return;
+        };
+        if let (Some(old), Cause::NewOwner | Cause::Timeout) = (before, cause) {
+            let new = self.ledger.txns.get(id).map_or(old, |txn| txn.producer);
+            let reason = match cause {
+                Cause::Timeout => FencingReason::TimeoutBump,
+                Cause::NewOwner | Cause::Client => FencingReason::InitProducerId,
+            };
+            effects.then.push(Then::Say(Event::Fenced { id: id.clone(), old, new, reason }));
+        }
+        effects.then.push(Then::Decided { id: id.clone(), seq, outcome, cause, took_ms });
+    }
+
+    fn note_fenced(&self, id: &TransactionalId, claimed: Producer, refusal: Refusal, effects: &mut Effects) {
+        if refusal == Refusal::ProducerFenced {
+            let new = self.ledger.txns.get(id).map_or(claimed, |txn| txn.producer);
+            let reason = FencingReason::StaleEpoch;
+            effects.then.push(Then::Say(Event::Fenced { id: id.clone(), old: claimed, new, reason }));
+        }
+    }
+
+    fn is_ending(&self, id: &TransactionalId) -> bool {
+        self.endings.contains_key(id) || self.ledger.owing_seq(id).is_some()
+    }
+
+    /// The request waits a short bounded time for the id's decision, then is judged anew.
+    fn wait(&self, (to, command): (ReplyTo, &Command), id: &TransactionalId, now: Now, effects: &mut Effects) {
+        let until_mono_ms = now.mono_ms.saturating_add(WAIT_MS);
+        let waiting = Waiting { to, how: Until::Again(command.clone()), until_mono_ms };
+        effects.then.push(Then::Wait { id: id.clone(), waiting });
+    }
+}
+
+/// The permission that a partition needs; the commit that holds its row is filled in when there is one.
+fn grant(id: &TransactionalId, producer: Producer, number: u64, part: PartId) -> Post {
+    let grant = Grant { txn: id.clone(), producer, txn_no: number, row: 0 };
+    Post::Part(part, PartLetter::Grant(grant))
+}
+
+impl Effects {
+    pub(super) fn answer(&mut self, to: ReplyTo, answer: Answer) {
+        self.held.push(Post::Answer(to, answer));
+    }
+
+    pub(super) fn answer_result(&mut self, to: ReplyTo, result: Result<(), Refusal>) {
+        self.answer(to, result.map_or_else(Answer::Refused, |()| Answer::Done));
+    }
+}

@@ -1,0 +1,79 @@
+//! Requests that wait a short bounded time for a decision to be carried out.
+//!
+//! Not every client retries ConcurrentTransactions well, and none has to meet it in ordinary traffic (C-27, C-28): who
+//! comes while markers are being written waits for them, and is told 51 only when they take long.
+
+use super::{LedgerOwner, Step, Turn};
+use crate::engine::{Now, Outcome, Refusal, ReplyTo, TransactionalId};
+use crate::runtime::post::{Answer, Command, Post};
+
+/// How long a request waits for a decision to be carried out, in milliseconds.
+pub(super) const WAIT_MS: i64 = 500;
+
+/// A request that waits for the end of its id's last transaction.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// Who.
+    pub(super) to: ReplyTo,
+    /// For what.
+    pub(super) how: Until,
+    /// Until when, on the monotonic clock.
+    pub(super) until_mono_ms: i64,
+}
+
+/// What a waiting request is to get when the decision is over.
+#[derive(Debug)]
+pub(super) enum Until {
+    /// It asked for this very decision: success.
+    Over(Outcome),
+    /// It is judged anew.
+    Again(Command),
+}
+
+impl LedgerOwner {
+    /// The id's decision is over: who waited for it is answered, or judged anew in this turn.
+    pub(super) fn end_waiting(
+        &mut self,
+        id: &TransactionalId,
+        outcome: Outcome,
+        turn: &mut Turn,
+        steps: &mut Vec<Step>,
+    ) {
+        for waiting in self.waiting.remove(id).unwrap_or_default() {
+            match waiting.how {
+                Until::Over(asked) if asked == outcome => turn.at_once.push(Post::Answer(waiting.to, Answer::Done)),
+                Until::Over(_) => {
+                    let refused = Answer::Refused(Refusal::ConcurrentTransactions);
+                    turn.held.push(Post::Answer(waiting.to, refused));
+                }
+                Until::Again(command) => steps.push(Step::Ask(waiting.to, command)),
+            }
+        }
+    }
+
+    /// Who waited long enough is told to come again.
+    pub(super) fn stop_waiting(&mut self, now: Now, turn: &mut Turn) {
+        self.waiting.retain(|_, all| {
+            all.retain(|waiting| {
+                let stays = waiting.until_mono_ms > now.mono_ms;
+                if !stays {
+                    let refused = Answer::Refused(Refusal::ConcurrentTransactions);
+                    turn.held.push(Post::Answer(waiting.to, refused));
+                }
+                stays
+            });
+            !all.is_empty()
+        });
+    }
+
+    /// The process stops: whoever waits, or wants an end that is not decided, is told to look for the coordinator.
+    pub(super) fn refuse_waiting(&mut self, turn: &mut Turn) {
+        let waiting = std::mem::take(&mut self.waiting).into_values().flatten().map(|waiting| waiting.to);
+        let wanting = self.endings.values_mut().flat_map(|ending| std::mem::take(&mut ending.wants));
+        let wanting: Vec<ReplyTo> = wanting.filter_map(|want| want.asked.map(|(to, _)| to)).collect();
+        for to in waiting.chain(wanting) {
+            turn.held.push(Post::Answer(to, Answer::Refused(Refusal::NotCoordinator)));
+        }
+        self.endings.clear();
+    }
+}

@@ -1,0 +1,121 @@
+//! What a decision owes, carried out: markers asked for, looked after, forgotten.
+
+use std::collections::BTreeMap;
+
+use super::wait::{Until, WAIT_MS, Waiting};
+use super::{Answer, Command, LedgerOwner, Step, Turn};
+use crate::engine::partition::MarkOrder;
+use crate::engine::txn::end::Cause;
+use crate::engine::txn::work::{Stage, after_failure};
+use crate::engine::{Now, Outcome, PartId, TransactionalId};
+use crate::runtime::events::Event;
+use crate::runtime::post::{LedgerLetter, MarkResult, PartLetter, Post};
+
+impl LedgerOwner {
+    /// A decision is stored. Its gather is over; who asked for it waits for its markers; others are judged anew.
+    pub(super) fn decided(
+        &mut self,
+        id: &TransactionalId,
+        seq: Option<u64>,
+        (outcome, cause): (Outcome, Cause),
+        now: Now,
+        turn: &mut Turn,
+    ) {
+        let wants = self.endings.remove(id).map(|ending| ending.wants).unwrap_or_default();
+        let until_mono_ms = now.mono_ms.saturating_add(WAIT_MS);
+        for (to, command) in wants.into_iter().filter_map(|want| want.asked) {
+            let same = matches!(&command, Command::EndTxn { outcome: asked, .. } if *asked == outcome);
+            match (same && cause == Cause::Client, seq) {
+                (true, None) => turn.held.push(Post::Answer(to, Answer::Done)),
+                (true, Some(_)) => {
+                    let waiting = Waiting { to, how: Until::Over(outcome), until_mono_ms };
+                    self.waiting.entry(id.clone()).or_default().push(waiting);
+                }
+                (false, _) => turn.at_once.push(Post::Ledger(LedgerLetter::Ask(to, command))),
+            }
+        }
+        if seq.is_none() {
+            self.wake_waiting(id, turn);
+        }
+    }
+
+    /// Nothing is owed: who waits for this id is judged anew in the next turn.
+    fn wake_waiting(&mut self, id: &TransactionalId, turn: &mut Turn) {
+        for waiting in self.waiting.remove(id).unwrap_or_default() {
+            match waiting.how {
+                Until::Over(_) => turn.held.push(Post::Answer(waiting.to, Answer::Done)),
+                Until::Again(command) => turn.at_once.push(Post::Ledger(LedgerLetter::Ask(waiting.to, command))),
+            }
+        }
+    }
+
+    /// What a partition says of markers. A failed one is tried again with a pause; the decision stands.
+    pub(super) fn note_marked(&mut self, part: PartId, debts: &[u64], result: MarkResult, now: Now) {
+        for seq in debts {
+            let stage = match result {
+                MarkResult::Appended => Stage::Appended,
+                MarkResult::Synced | MarkResult::Gone => Stage::Synced,
+                MarkResult::Parked => Stage::Parked,
+                MarkResult::Failed(refusal) => {
+                    self.events.say(&Event::MarkerRetried { refusal });
+                    let before =
+                        self.ledger.owed.get(seq).and_then(|owed| owed.parts.get(&part)).map(|part| part.stage);
+                    let Some(before) = before else { continue };
+                    after_failure(before, now.mono_ms)
+                }
+            };
+            self.ledger.set_stage(*seq, part, stage);
+            self.moved.insert(*seq);
+        }
+    }
+
+    /// Lets go of ids whose decision is over, and notes debts that are paid everywhere.
+    pub(super) fn look_at_moved(&mut self, now: Now, turn: &mut Turn, steps: &mut Vec<Step>) {
+        let parked = self.ledger.due(now.mono_ms).into_iter().filter_map(|who| match who {
+            crate::engine::ledger::Waits::Owed(seq) => Some(seq),
+            crate::engine::ledger::Waits::Txn(_) | crate::engine::ledger::Waits::Group(_) => None,
+        });
+        self.moved.extend(parked);
+        for seq in std::mem::take(&mut self.moved) {
+            let Some(owed) = self.ledger.owed.get(&seq) else { continue };
+            let (id, outcome, done) = (owed.id.clone(), owed.outcome, owed.is_done());
+            if self.ledger.release_if_over(seq, self.settings.redo, now) {
+                self.end_waiting(&id, outcome, turn, steps);
+            }
+            if done {
+                self.paid.insert(seq);
+            }
+        }
+    }
+
+    /// Asks each partition for the markers that are due there: one letter a partition, after the decision is flushed.
+    pub(super) fn send_markers(&mut self, now: Now, turn: &mut Turn) {
+        let mut letters: BTreeMap<PartId, Vec<(u64, MarkOrder)>> = BTreeMap::new();
+        let due: Vec<u64> = (self.ledger.due(now.mono_ms).into_iter())
+            .filter_map(|who| match who {
+                crate::engine::ledger::Waits::Owed(seq) => Some(seq),
+                crate::engine::ledger::Waits::Txn(_) | crate::engine::ledger::Waits::Group(_) => None,
+            })
+            .collect();
+        for seq in due {
+            let Some(owed) = self.ledger.owed.get(&seq).cloned() else { continue };
+            for (part, state) in owed.due(now.mono_ms) {
+                let tries = match state.stage {
+                    Stage::Due { tries, .. } => tries,
+                    Stage::Asked { .. } | Stage::Parked | Stage::Left | Stage::Appended | Stage::Synced => 0,
+                };
+                let order = MarkOrder {
+                    producer: owed.marker,
+                    outcome: owed.outcome,
+                    coordinator_epoch: self.settings.incarnation,
+                    sealed_end: state.sealed_end,
+                    txn_no: Some(owed.number),
+                    redo: tries > 0,
+                };
+                letters.entry(part).or_default().push((seq, order));
+                self.ledger.set_stage(seq, part, Stage::Asked { tries });
+            }
+        }
+        turn.held.extend(letters.into_iter().map(|(part, orders)| Post::Part(part, PartLetter::Mark(orders))));
+    }
+}

@@ -1,0 +1,154 @@
+//! A partition from its files: at its first use, and again after a write that failed.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::published::Shared;
+use super::{PartitionOwner, Settings};
+use crate::engine::batch::Header;
+use crate::engine::catalog::Topic;
+use crate::engine::ledger::rows::PartRow;
+use crate::engine::log::{AbortedTransaction, LogSettings};
+use crate::engine::partition::{Aborted, Partition};
+use crate::engine::{Now, PartId, Producer};
+use crate::store::StoreError;
+use crate::store::disk::Disk;
+use crate::store::log::{Log, OpenHow, Replay};
+
+/// Where a partition's files are, and how its topic wants it kept.
+#[derive(Clone)]
+pub struct Source {
+    /// The disk.
+    pub disk: Arc<dyn Disk>,
+    /// The partition's directory.
+    pub dir: PathBuf,
+    /// Its topic.
+    pub topic: Arc<Topic>,
+    /// Its row as the start found it, or as it was made.
+    pub row: PartRow,
+    /// Segment and index settings in effect.
+    pub log: LogSettings,
+    /// Whether the process before stopped in order: sizes can be trusted then.
+    pub clean: bool,
+    /// Whether the topic's timestamps are the broker's.
+    pub stamped: bool,
+    /// A log end that is known to have been on disk: what is missing below it is damage, not a torn tail.
+    pub witness: i64,
+}
+
+impl Source {
+    pub(super) fn log_append_time(&self) -> bool {
+        self.stamped
+    }
+}
+
+/// An aborted transaction as the log's index keeps it.
+pub(super) fn aborted_entry(aborted: Aborted) -> AbortedTransaction {
+    let Aborted { producer_id, first_offset, last_offset, last_stable_offset } = aborted;
+    AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset }
+}
+
+/// Feeds a partition's engine from its log.
+struct Rebuild {
+    engine: Partition,
+    fresh: Partition,
+    now: Now,
+}
+
+impl Replay for Rebuild {
+    fn snapshot(&mut self, bytes: &[u8]) -> bool {
+        let mut engine = self.fresh.clone();
+        let valid = engine.restore(bytes, self.now).is_ok();
+        if valid {
+            self.engine = engine;
+        }
+        valid
+    }
+
+    fn batch(&mut self, header: &Header, control: Option<&[u8]>) -> Option<AbortedTransaction> {
+        self.engine.replay(header, control, self.now).map(aborted_entry)
+    }
+}
+
+impl PartitionOwner {
+    /// Opens the partition's files, or makes them, and publishes what they hold. After an unclean stop what the scan
+    /// accepted is synced before anybody may see it (storage rule S).
+    ///
+    /// # Errors
+    /// `Damaged`: the partition is not served. `Broken`, `Full`.
+    pub fn load(
+        part: PartId,
+        source: Source,
+        settings: Settings,
+        shared: Arc<Shared>,
+        now: Now,
+    ) -> Result<Self, StoreError> {
+        let (log, engine) = open(&source, settings.incarnation, now)?;
+        shared.set_reader(log.reader());
+        let mut owner = Self {
+            part,
+            engine,
+            log,
+            shared,
+            settings,
+            source,
+            grants: Vec::new(),
+            sealed: BTreeSet::new(),
+            last_turn: now,
+            next_expiry_mono_ms: now.mono_ms.saturating_add(600_000),
+        };
+        // From here on the files are this process's own: a reload trusts its row no further than a crash would.
+        owner.source.clean = false;
+        let end = u64::try_from(owner.engine.log_end()).unwrap_or(0);
+        let waiting = owner.shared.lane.reached(end);
+        debug_assert!(waiting.is_empty(), "nobody can wait for a partition that was not loaded");
+        owner.shared.publish(owner.view());
+        Ok(owner)
+    }
+
+    /// Reads the partition anew after a write that failed: memory had run ahead of the file. Permissions stay.
+    pub(super) fn reload(&mut self) -> Result<(), StoreError> {
+        let (log, engine) = open(&self.source, self.settings.incarnation, self.last_turn)?;
+        self.log = log;
+        self.engine = engine;
+        self.shared.set_reader(self.log.reader());
+        for grant in self.grants.clone() {
+            self.engine.grant(grant);
+        }
+        for (producer_id, number) in self.sealed.clone() {
+            self.engine.seal(producer_id, number);
+        }
+        Ok(())
+    }
+
+    /// Transactions that the log holds open, for the comparison with the ledger at a start.
+    #[must_use]
+    pub fn open_transactions(&self) -> Vec<Producer> {
+        self.engine.open_transactions().map(|open| open.producer).collect()
+    }
+}
+
+impl PartitionOwner {
+    /// What is left of it when its topic is deleted.
+    #[must_use]
+    pub fn into_source(self) -> Source {
+        self.source
+    }
+}
+
+fn open(source: &Source, incarnation: i32, now: Now) -> Result<(Log, Partition), StoreError> {
+    let dir_exists = source.disk.exists(&source.dir).map_err(|e| StoreError::from_read("partition directory", &e))?;
+    let start = source.row.log_start;
+    if !dir_exists && source.row.point.is_none() {
+        let log = Log::create(Arc::clone(&source.disk), &source.dir, source.topic.id, incarnation, source.log.clone())?;
+        return Ok((log, Partition::new(start, start)));
+    }
+    let how = OpenHow { point: source.row.point, log_start: start, clean: source.clean, witness: source.witness };
+    let fresh = Partition::new(start, start);
+    let mut rebuild = Rebuild { engine: fresh.clone(), fresh, now };
+    let (log, _) = Log::open(Arc::clone(&source.disk), &source.dir, source.log.clone(), how, &mut rebuild)?;
+    let mut engine = rebuild.engine;
+    engine.set_log_end(log.next_offset());
+    Ok((log, engine))
+}

@@ -1,0 +1,166 @@
+//! What readers may know of a partition: one value, replaced as a whole, read once a fetch (T-503).
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::Syncing;
+use crate::engine::Offset;
+use crate::runtime::post::Post;
+use crate::store::log::LogReader;
+use crate::store::tickets::Lane;
+
+/// Whether a partition can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Availability {
+    /// Not loaded since the start.
+    Unloaded,
+    /// Served.
+    Open,
+    /// Its files are not what they should be; nothing of it is served.
+    Damaged,
+    /// Its topic was deleted.
+    Gone,
+}
+
+/// The view of one partition. Everything below `watermark` is on disk (under `durability = "strict"`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// Whether it can be read.
+    pub availability: Availability,
+    /// First offset.
+    pub log_start: Offset,
+    /// End of what readers may have.
+    pub watermark: Offset,
+    /// End of what read_committed readers may have; never above the watermark.
+    pub last_stable: Offset,
+    /// When the transaction that holds the last stable offset back began, wall clock.
+    pub oldest_open_wall_ms: Option<i64>,
+}
+
+impl Published {
+    /// A partition that is served.
+    #[must_use]
+    pub fn open(log_start: Offset, watermark: Offset, last_stable: Offset, oldest_open_wall_ms: Option<i64>) -> Self {
+        Self { availability: Availability::Open, log_start, watermark, last_stable, oldest_open_wall_ms }
+    }
+
+    /// A partition of which nothing is known.
+    #[must_use]
+    pub fn not(availability: Availability) -> Self {
+        Self { availability, log_start: -1, watermark: -1, last_stable: -1, oldest_open_wall_ms: None }
+    }
+}
+
+/// What owner, syncer and readers of a partition share.
+pub struct Shared {
+    /// How far the log is on disk, and who waits for more.
+    pub lane: Lane<Post>,
+    published: watch::Sender<Published>,
+    reader: Mutex<Option<LogReader>>,
+    syncs: Mutex<Syncs>,
+}
+
+/// At most one sync of a partition is in flight; what is written meanwhile goes into the next.
+#[derive(Default)]
+enum Syncs {
+    #[default]
+    Idle,
+    InFlight(Option<Syncing>),
+}
+
+impl Shared {
+    /// A partition not loaded yet.
+    #[must_use]
+    pub fn unloaded() -> Self {
+        Self {
+            lane: Lane::new(0),
+            published: watch::Sender::new(Published::not(Availability::Unloaded)),
+            reader: Mutex::new(None),
+            syncs: Mutex::new(Syncs::Idle),
+        }
+    }
+
+    /// What readers may know now.
+    #[must_use]
+    pub fn published(&self) -> Published {
+        *self.published.borrow()
+    }
+
+    /// To be told when that changes.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Published> {
+        self.published.subscribe()
+    }
+
+    /// The files, once loaded.
+    #[must_use]
+    pub fn reader(&self) -> Option<LogReader> {
+        self.reader.lock().clone()
+    }
+
+    pub(super) fn set_reader(&self, reader: LogReader) {
+        *self.reader.lock() = Some(reader);
+    }
+
+    /// Publishes a view. Watermark and last stable offset never move back (T-1202).
+    pub fn publish(&self, view: Published) {
+        self.published.send_if_modified(|now| {
+            let serves = |view: &Published| view.availability == Availability::Open;
+            let next = if serves(now) && serves(&view) {
+                Published {
+                    log_start: now.log_start.max(view.log_start),
+                    watermark: now.watermark.max(view.watermark),
+                    last_stable: now.last_stable.max(view.last_stable),
+                    ..view
+                }
+            } else {
+                view
+            };
+            let changed = *now != next;
+            *now = next;
+            changed
+        });
+    }
+
+    /// Puts a sync in line. Gives it back if none is in flight: the caller starts it.
+    #[must_use]
+    pub fn put_in_line(&self, next: Syncing) -> Option<Syncing> {
+        let mut syncs = self.syncs.lock();
+        match &mut *syncs {
+            Syncs::Idle => {
+                *syncs = Syncs::InFlight(None);
+                Some(next)
+            }
+            Syncs::InFlight(waiting) => {
+                let merged = match waiting.take() {
+                    Some(before) => before.and(next),
+                    None => next,
+                };
+                *waiting = Some(merged);
+                None
+            }
+        }
+    }
+
+    /// A sync came back: publishes what it proved, then gives what may leave, and the next one if there is any.
+    #[must_use]
+    pub fn synced(&self, end: Offset, then: Published) -> (Vec<Post>, Option<Syncing>) {
+        self.publish(then);
+        let posts = self.lane.reached(u64::try_from(end).unwrap_or(0));
+        let mut syncs = self.syncs.lock();
+        let next = match &mut *syncs {
+            Syncs::Idle => None,
+            Syncs::InFlight(waiting) => waiting.take(),
+        };
+        if next.is_none() {
+            *syncs = Syncs::Idle;
+        }
+        (posts, next)
+    }
+
+    /// Whether nothing is on its way to the disk.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        matches!(*self.syncs.lock(), Syncs::Idle)
+    }
+}

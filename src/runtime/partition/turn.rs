@@ -1,0 +1,255 @@
+//! A turn of a partition's owner.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{Held, PartitionOwner, Syncing, Turn, Until};
+use crate::engine::batch::{self, marker};
+use crate::engine::partition::{Aborted, Admission, MarkOrder, MarkStep, NotAdmitted};
+use crate::engine::{Now, Refusal};
+use crate::runtime::post::{Answer, Append, LedgerLetter, MarkResult, PartLetter, Post, Produced, SealState, Sealed};
+use crate::store::StoreError;
+
+/// Bytes after a recovery point from which another one is made when nothing is in flight.
+const CHECKPOINT_BYTES: u64 = 64 << 20;
+
+/// What a turn gathers before its one write.
+#[derive(Default)]
+struct Gathered {
+    bytes: Vec<Bytes>,
+    aborted: Vec<Aborted>,
+    held: Vec<Held>,
+    at_once: Vec<Post>,
+    /// Who must hear of it if the write fails.
+    refusable: Vec<Post>,
+    /// Debts whose markers are among the bytes, or are there already.
+    marked: Vec<u64>,
+    /// Something other than a marker that closes a transaction is among the bytes.
+    mixed: bool,
+}
+
+impl PartitionOwner {
+    /// One turn.
+    ///
+    /// # Errors
+    /// `Broken`: it is not known what is on disk; the process starts over. Anything less is handled here: what could
+    /// not be written is refused, and the partition is read anew from its files.
+    pub fn turn(&mut self, letters: Vec<PartLetter>, now: Now) -> Result<Turn, StoreError> {
+        let mut turn = Turn::default();
+        self.checkpoint_if_due(&mut turn)?;
+        self.expire_producers(now);
+        self.last_turn = now;
+        let mut gathered = Gathered::default();
+        let end_before = self.engine.log_end();
+        for letter in letters {
+            self.take(letter, now, &mut gathered, &mut turn)?;
+        }
+        if gathered.bytes.is_empty() {
+            self.finish(gathered, &mut turn);
+            return Ok(turn);
+        }
+        match self.log.append(&gathered.bytes, now.wall_ms) {
+            Ok(_) => self.written(gathered, end_before, &mut turn)?,
+            Err(error @ StoreError::Broken(_)) => return Err(error),
+            Err(error @ (StoreError::Full(_) | StoreError::Damaged(_))) => {
+                self.not_written(gathered, &error, &mut turn)?
+            }
+        }
+        Ok(turn)
+    }
+
+    fn take(
+        &mut self,
+        letter: PartLetter,
+        now: Now,
+        gathered: &mut Gathered,
+        turn: &mut Turn,
+    ) -> Result<(), StoreError> {
+        match letter {
+            PartLetter::Append(append) => self.admit(*append, now, gathered),
+            PartLetter::Grant(grant) => {
+                self.grants.retain(|have| have.producer.id != grant.producer.id);
+                self.grants.push(grant.clone());
+                self.engine.grant(grant);
+            }
+            PartLetter::Seal { id, producer_id, number } => {
+                let end = self.engine.seal(producer_id, number);
+                self.sealed.insert((producer_id, number));
+                let synced = Post::Ledger(LedgerLetter::SealSynced(id.clone(), number, self.part));
+                let state = SealState::Closed(end);
+                let closed = Post::Ledger(LedgerLetter::Sealed(Sealed { id, number, part: self.part, state }));
+                gathered.at_once.push(closed);
+                gathered.held.push(Held::until_synced(synced));
+            }
+            PartLetter::Unseal { producer_id, number } => {
+                self.sealed.remove(&(producer_id, number));
+                self.engine.unseal(producer_id, number);
+            }
+            PartLetter::Mark(orders) => {
+                for (debt, order) in orders {
+                    self.mark(debt, &order, now, gathered);
+                }
+            }
+            PartLetter::Describe(to) => {
+                let post = Post::Answer(to, Answer::Producers(self.engine.describe()));
+                gathered.held.push(Held::until_synced(post));
+            }
+            PartLetter::Load => {}
+            PartLetter::Close => self.checkpoint(turn)?,
+            PartLetter::Drop => {}
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, append: Append, now: Now, gathered: &mut Gathered) {
+        let admitted = self.engine.admit(&append.header, append.id.as_ref(), now);
+        let (answer, durable) = match admitted {
+            Ok(Admission::Append { base_offset, .. }) => {
+                gathered.bytes.push(self.placed(&append, base_offset, now));
+                gathered.mixed = true;
+                let append_time_ms = if append.log_append_time { now.wall_ms } else { -1 };
+                let log_start = self.engine.log_start();
+                let produced = Answer::Produced(Produced { base_offset, append_time_ms, log_start });
+                (produced, append.durable || append.header.is_transactional())
+            }
+            Ok(Admission::Duplicate { base_offset, .. }) => {
+                self.settings.events.metrics().duplicate_batch();
+                let log_start = self.engine.log_start();
+                (Answer::Produced(Produced { base_offset, append_time_ms: -1, log_start }), true)
+            }
+            Err(NotAdmitted::Refused(refusal)) => {
+                self.settings.events.refused_sequence(refusal);
+                (Answer::RefusedAt(refusal, self.engine.log_start()), true)
+            }
+            Err(NotAdmitted::Unverified) => (Answer::Unverified, false),
+            Err(NotAdmitted::Deciding) => (Answer::Refused(Refusal::ConcurrentTransactions), false),
+        };
+        let Some(to) = append.to else { return };
+        let row = append.header.producer().filter(|_| append.header.is_transactional());
+        let row = row.and_then(|producer| self.engine.grant_row(producer.id));
+        gathered.refusable.push(Post::Answer(to, Answer::Refused(Refusal::KafkaStorageError)));
+        let post = Post::Answer(to, answer);
+        let until = if durable { Until::Synced { row } } else { Until::Written };
+        gathered.held.push(Held { post, until });
+    }
+
+    /// The batch as it is stored: with its place, and the broker's time where the topic asks for it.
+    fn placed(&self, append: &Append, base_offset: i64, now: Now) -> Bytes {
+        let mut bytes = BytesMut::from(&append.batch[..]);
+        batch::patch(&mut bytes, base_offset, self.settings.incarnation);
+        if append.log_append_time {
+            batch::stamp_log_append_time(&mut bytes, now.wall_ms);
+        }
+        bytes.freeze()
+    }
+
+    fn mark(&mut self, debt: u64, order: &MarkOrder, now: Now, gathered: &mut Gathered) {
+        gathered.marked.push(debt);
+        self.grants.retain(|grant| Some(grant.txn_no) != order.txn_no);
+        self.sealed.retain(|(_, number)| Some(*number) != order.txn_no);
+        let written = match self.engine.mark(order, now) {
+            MarkStep::Write(written) => written,
+            MarkStep::AlreadyDone | MarkStep::Fenced => return,
+        };
+        let marker = marker::Marker {
+            producer: order.producer,
+            outcome: order.outcome,
+            coordinator_epoch: self.settings.incarnation,
+        };
+        let stamped = self.source.log_append_time();
+        let bytes = marker::write(&marker, written.offset, self.settings.incarnation, now.wall_ms, stamped);
+        gathered.bytes.push(Bytes::copy_from_slice(&bytes));
+        gathered.mixed |= written.closes.is_none();
+        gathered.aborted.extend(written.aborted);
+    }
+
+    /// The bytes are in the file: what becomes of the turn.
+    fn written(&mut self, mut gathered: Gathered, end_before: i64, turn: &mut Turn) -> Result<(), StoreError> {
+        for aborted in std::mem::take(&mut gathered.aborted) {
+            self.log.note_aborted(super::load::aborted_entry(aborted));
+        }
+        let view = self.view();
+        // Rule L: a run of closing markers that starts where everything is published may be shown before its own
+        // sync, because its decisions are on disk and a restart writes the same markers at the same offsets.
+        let redone = self.settings.redo && !gathered.mixed && self.shared.published().watermark == end_before;
+        if redone || !self.settings.strict {
+            self.shared.publish(view);
+        }
+        if redone && !gathered.marked.is_empty() {
+            let appended = LedgerLetter::Marked(self.part, gathered.marked.clone(), MarkResult::Appended);
+            turn.at_once.push(Post::Ledger(appended));
+        }
+        if !self.settings.strict {
+            let end = u64::try_from(self.engine.log_end()).unwrap_or(0);
+            turn.at_once.extend(self.shared.lane.reached(end));
+        }
+        self.finish(gathered, turn);
+        if self.settings.strict {
+            turn.sync = self.log.take_unsynced().map(|job| Syncing { jobs: vec![job], then: view });
+        }
+        Ok(())
+    }
+
+    /// Nothing was written: every writer of the turn is refused, and the partition is read anew from its files, for
+    /// what it took into memory is not there.
+    fn not_written(&mut self, gathered: Gathered, error: &StoreError, turn: &mut Turn) -> Result<(), StoreError> {
+        tracing::warn!(part = self.part.0, %error, "append refused");
+        self.reload()?;
+        turn.at_once.extend(gathered.refusable);
+        if !gathered.marked.is_empty() {
+            let failed = MarkResult::Failed(Refusal::KafkaStorageError);
+            turn.at_once.push(Post::Ledger(LedgerLetter::Marked(self.part, gathered.marked, failed)));
+        }
+        for post in gathered.at_once {
+            turn.at_once.push(post);
+        }
+        for held in gathered.held {
+            match &held.post {
+                Post::Answer(..) => {}
+                Post::Ledger(_) | Post::Part(..) | Post::Catalog(_) => self.hold(held, turn),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, gathered: Gathered, turn: &mut Turn) {
+        turn.at_once.extend(gathered.at_once);
+        for held in gathered.held {
+            self.hold(held, turn);
+        }
+        if !gathered.marked.is_empty() {
+            let synced = LedgerLetter::Marked(self.part, gathered.marked, MarkResult::Synced);
+            self.hold(Held::until_synced(Post::Ledger(synced)), turn);
+        }
+    }
+
+    fn checkpoint_if_due(&mut self, turn: &mut Turn) -> Result<(), StoreError> {
+        self.log.note_synced(i64::try_from(self.shared.lane.is_at()).unwrap_or(i64::MAX));
+        if self.log.debt() < CHECKPOINT_BYTES || !self.shared.is_idle() {
+            return Ok(());
+        }
+        self.checkpoint(turn)
+    }
+
+    /// Writes a recovery point over what is on disk. Lazy: nobody waits for the row.
+    fn checkpoint(&mut self, turn: &mut Turn) -> Result<(), StoreError> {
+        if let Some(job) = self.log.take_unsynced() {
+            job.run()?;
+            self.shared.publish(self.view());
+            turn.at_once.extend(self.shared.lane.reached(u64::try_from(self.engine.log_end()).unwrap_or(0)));
+        }
+        self.log.note_synced(self.engine.log_end());
+        match self.log.checkpoint(&self.engine.snapshot(), self.engine.log_end()) {
+            Ok(Some(point)) => {
+                let letter = LedgerLetter::Checkpoint(self.part, point, self.engine.log_start());
+                turn.at_once.push(Post::Ledger(letter));
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(StoreError::Full(why)) => {
+                tracing::warn!(part = self.part.0, why, "no recovery point: recovery after a crash will take longer");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! What owners say to one another and to those who wait: letters, answers, and the post that carries both.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::engine::batch::Header;
+use crate::engine::catalog::{Catalog, CreateTopic};
+use crate::engine::group::{GroupAnswer, GroupDescription, Join, LeavingMember, Sync};
+use crate::engine::ledger::offsets::Seen;
+use crate::engine::ledger::rows::{PartRow, RecoveryPoint};
+use crate::engine::ledger::show::Described;
+use crate::engine::partition::{Grant, MarkOrder, ProducerState};
+use crate::engine::txn::{Addition, Position};
+use crate::engine::{
+    Claim, GroupId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
+};
+
+/// One thing to deliver. What must be on disk first is the sender's business (`store::tickets`).
+#[derive(Debug)]
+pub enum Post {
+    /// To whoever waits under this number.
+    Answer(ReplyTo, Answer),
+    /// To the ledger's owner.
+    Ledger(LedgerLetter),
+    /// To a partition's owner.
+    Part(PartId, PartLetter),
+    /// To everyone: topics and partitions as they are now.
+    Catalog(CatalogNews),
+}
+
+/// The catalog after a change, on disk.
+#[derive(Debug, Clone)]
+pub struct CatalogNews {
+    /// All topics.
+    pub catalog: Arc<Catalog>,
+    /// Partitions that are new.
+    pub created: Vec<(PartId, PartRow)>,
+    /// Partitions that are gone; their owners drop their logs.
+    pub deleted: Vec<PartId>,
+}
+
+/// To the ledger's owner.
+#[derive(Debug)]
+pub enum LedgerLetter {
+    /// A request.
+    Ask(ReplyTo, Command),
+    /// A partition closed a transaction's permission at this place of its mailbox.
+    Sealed(Sealed),
+    /// What a seal found in the partition's log is on disk.
+    SealSynced(TransactionalId, u64, PartId),
+    /// Markers of these debts are on disk, or will never be (the partition is gone).
+    Marked(PartId, Vec<u64>, MarkResult),
+    /// A partition's new recovery point, or first offset; stored lazily.
+    Checkpoint(PartId, RecoveryPoint, Offset),
+    /// A clock moved (tests), or a moment came that only the shell knows of.
+    Wake,
+    /// Stop after this turn: answer everyone who is parked.
+    Stop,
+}
+
+/// A seal's answer.
+#[derive(Debug, Clone)]
+pub struct Sealed {
+    /// The id whose transaction is sealed.
+    pub id: TransactionalId,
+    /// Its transaction's number.
+    pub number: u64,
+    /// Where.
+    pub part: PartId,
+    /// How it stands there.
+    pub state: SealState,
+}
+
+/// How a transaction stands in a partition that was asked to seal it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SealState {
+    /// The letter is on its way.
+    Asked,
+    /// Closed; all of the transaction lies below this log end, perhaps not on disk yet.
+    Closed(Offset),
+    /// Closed, and all of it is on disk.
+    Durable(Offset),
+    /// The partition was deleted: counts as sealed.
+    Gone,
+}
+
+/// How it went with a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkResult {
+    /// Written and visible to readers, its decision being on disk (`marker_sync = "redo"`).
+    Appended,
+    /// On disk and visible.
+    Synced,
+    /// The partition is gone: nothing is owed there.
+    Gone,
+    /// Could not be written; the decision stands, try again.
+    Failed(Refusal),
+    /// The partition is damaged and takes nothing.
+    Parked,
+}
+
+/// A request to the ledger.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// InitProducerId.
+    InitProducer {
+        /// Absent for an idempotent producer.
+        id: Option<TransactionalId>,
+        /// Transaction timeout in milliseconds.
+        timeout_ms: i32,
+        /// The pair the caller holds, if it recovers.
+        expected: Option<Producer>,
+    },
+    /// AddPartitionsToTxn, AddOffsetsToTxn.
+    Add {
+        /// Whose transaction.
+        id: TransactionalId,
+        /// Who asks.
+        producer: Producer,
+        /// What joins.
+        addition: Addition,
+    },
+    /// Why a partition knows of no permission of this producer; grants it anew if there is one.
+    Verify {
+        /// The transactional id that the Produce request named.
+        id: TransactionalId,
+        /// Who writes.
+        producer: Producer,
+        /// Where.
+        part: PartId,
+    },
+    /// TxnOffsetCommit.
+    StageOffsets(StageOffsets),
+    /// EndTxn.
+    EndTxn {
+        /// Whose transaction.
+        id: TransactionalId,
+        /// Who asks.
+        producer: Producer,
+        /// How it is to end.
+        outcome: Outcome,
+    },
+    /// DescribeTransactions.
+    DescribeTxns(Vec<TransactionalId>),
+    /// ListTransactions, unfiltered.
+    ListTxns,
+    /// JoinGroup.
+    Join(GroupId, Box<Join>),
+    /// SyncGroup.
+    Sync(GroupId, Sync),
+    /// Heartbeat.
+    Heartbeat(GroupId, Claim),
+    /// LeaveGroup.
+    Leave(GroupId, Vec<LeavingMember>),
+    /// OffsetCommit.
+    CommitOffsets(CommitOffsets),
+    /// OffsetFetch of one group; `None` for all partitions.
+    FetchOffsets {
+        /// The group.
+        group: GroupId,
+        /// Which partitions.
+        parts: Option<Vec<PartId>>,
+        /// Whether to be told of offsets that a transaction carries (T-821).
+        require_stable: bool,
+    },
+    /// DescribeGroups, ListGroups: all groups when empty.
+    DescribeGroups(Vec<GroupId>),
+    /// CreateTopics and auto-creation; each with the id it will have.
+    CreateTopics(Vec<(CreateTopic, TopicId)>),
+    /// DeleteTopics.
+    DeleteTopics(Vec<TopicKey>),
+    /// What the metrics show.
+    Gauges,
+}
+
+/// A topic by one of its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TopicKey {
+    /// By name.
+    Name(TopicName),
+    /// By id.
+    Id(TopicId),
+}
+
+/// TxnOffsetCommit.
+#[derive(Debug, Clone)]
+pub struct StageOffsets {
+    /// Whose transaction.
+    pub id: TransactionalId,
+    /// Who asks.
+    pub producer: Producer,
+    /// For which group.
+    pub group: GroupId,
+    /// Its place in the group.
+    pub claim: Claim,
+    /// The positions.
+    pub offsets: Vec<(PartId, Position)>,
+}
+
+/// OffsetCommit.
+#[derive(Debug, Clone)]
+pub struct CommitOffsets {
+    /// For which group.
+    pub group: GroupId,
+    /// The member's place in it.
+    pub claim: Claim,
+    /// The positions.
+    pub offsets: Vec<(PartId, Position)>,
+    /// How long to keep them, if the request says so (O-617).
+    pub retention_ms: Option<i64>,
+}
+
+/// An answer to a waiting request.
+#[derive(Debug)]
+pub enum Answer {
+    /// The request is refused; for every kind.
+    Refused(Refusal),
+    /// Produce refused where the partition's first offset is shown (T-318).
+    RefusedAt(Refusal, Offset),
+    /// Success without more to say.
+    Done,
+    /// InitProducerId.
+    Producer(Producer),
+    /// DescribeTransactions, ListTransactions.
+    Txns(Vec<Result<Described, (TransactionalId, Refusal)>>),
+    /// JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+    Group(Box<GroupAnswer>),
+    /// OffsetFetch.
+    Offsets(Vec<(PartId, Seen)>),
+    /// DescribeGroups, ListGroups.
+    Groups(Vec<(GroupId, Option<GroupDescription>)>),
+    /// CreateTopics: per name, in the order they first appear, its id and partition count, or why not.
+    Created(Vec<(String, Result<CreatedTopic, (Refusal, String)>)>),
+    /// DeleteTopics: per topic.
+    Deleted(Vec<Result<(TopicId, TopicName), Refusal>>),
+    /// What the metrics show.
+    Gauges(Box<LedgerGauges>),
+    /// Produce.
+    Produced(Produced),
+    /// A transactional batch without a permission here: the coordinator must be asked why.
+    Unverified,
+    /// DescribeProducers.
+    Producers(Vec<ProducerState>),
+}
+
+/// A topic that now exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreatedTopic {
+    /// Its name.
+    pub name: TopicName,
+    /// Its id.
+    pub id: TopicId,
+    /// How many partitions it has (or would have, if the request only validated).
+    pub partitions: i32,
+}
+
+/// Where a batch stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Produced {
+    /// Offset of its first record; the original one for a duplicate.
+    pub base_offset: Offset,
+    /// The broker's timestamp, on LogAppendTime topics; -1 otherwise.
+    pub append_time_ms: i64,
+    /// The partition's first offset.
+    pub log_start: Offset,
+}
+
+/// The ledger in figures.
+#[derive(Debug, Clone, Default)]
+pub struct LedgerGauges {
+    /// Transactional ids by state, in the order of `Shown::ALL`.
+    pub txns: [u64; 6],
+    /// Start of the oldest open transaction, wall clock.
+    pub oldest_open_wall_ms: Option<i64>,
+    /// Markers not yet on disk.
+    pub markers_pending: u64,
+    /// Age of the oldest such, in milliseconds.
+    pub oldest_marker_ms: i64,
+    /// Groups.
+    pub groups: u64,
+    /// Offsets that wait for a decision or its markers.
+    pub pending_offsets: u64,
+}
+
+/// To a partition's owner.
+#[derive(Debug)]
+pub enum PartLetter {
+    /// Store one batch.
+    Append(Box<Append>),
+    /// A transaction may write here.
+    Grant(Grant),
+    /// Close a transaction's permission, at this place of the mailbox.
+    Seal {
+        /// Its id.
+        id: TransactionalId,
+        /// Its producer id.
+        producer_id: i64,
+        /// Its number.
+        number: u64,
+    },
+    /// No decision came of the seal: the permission is open again.
+    Unseal {
+        /// Its producer id.
+        producer_id: i64,
+        /// Its number.
+        number: u64,
+    },
+    /// Write these markers; all of one commit travel in one letter.
+    Mark(Vec<(u64, MarkOrder)>),
+    /// DescribeProducers.
+    Describe(ReplyTo),
+    /// Make the partition ready to be read.
+    Load,
+    /// Its topic is deleted.
+    Drop,
+    /// Write what a clean stop writes.
+    Close,
+}
+
+/// One batch on its way into a partition.
+#[derive(Debug)]
+pub struct Append {
+    /// Who waits; nobody with acks=0.
+    pub to: Option<ReplyTo>,
+    /// The batch's header, checked.
+    pub header: Header,
+    /// Its bytes, exactly one batch.
+    pub batch: Bytes,
+    /// The transactional id that the request named.
+    pub id: Option<TransactionalId>,
+    /// Whether the answer must wait for the disk: acks=all; transactional batches always do.
+    pub durable: bool,
+    /// Whether the topic's timestamps are the broker's.
+    pub log_append_time: bool,
+}
