@@ -322,26 +322,15 @@ fn who_never_syncs_is_removed() {
 fn a_leader_that_comes_back_leads_on() {
     // G-431.2: "c" is older but static and away for one generation, so "b" comes to lead, and stays.
     let mut bench = Bench::stable(&[("c", "ic"), ("b", "")]);
-    let b = bench.join(&Join {
-        protocols: protocols(&["range", "sticky"]),
-        ..again("b")
-    });
+    let b = bench.join(&Join { protocols: protocols(&["range", "sticky"]), ..again("b") });
     while bench.outcome(b) == "parked" {
         bench.pass(5000);
-        bench
-            .heartbeat(&claim(bench.group.generation, "c", "ic"))
-            .unwrap_or_default();
+        bench.heartbeat(&claim(bench.group.generation, "c", "ic")).unwrap_or_default();
     }
     assert_eq!(bench.joined(b).expect("b").leader.as_str(), "b");
-    let c = bench.join(&Join {
-        protocols: protocols(&["range", "sticky"]),
-        ..again("c")
-    });
+    let c = bench.join(&Join { protocols: protocols(&["range", "sticky"]), ..again("c") });
     let b = bench.join(&again("b"));
-    assert_eq!(
-        (bench.outcome(c).as_str(), bench.joined(b).expect("b").leader.as_str()),
-        ("ok", "b")
-    );
+    assert_eq!((bench.outcome(c).as_str(), bench.joined(b).expect("b").leader.as_str()), ("ok", "b"));
     // It named no instance, and is the same static member all the same.
     assert_eq!(bench.heartbeat(&claim(3, "c", "ic")), Ok(()));
 }
@@ -351,10 +340,7 @@ fn an_abandoned_generation_leaves_no_assignment() {
     // G-407c: of the generation before either.
     let mut bench = Bench::in_state("Stable");
     bench.comes(&again("a"));
-    bench.comes(&Join {
-        protocols: protocols(&["range", "sticky"]),
-        ..again("b")
-    });
+    bench.comes(&Join { protocols: protocols(&["range", "sticky"]), ..again("b") });
     assert_eq!(bench.group.state_name(), "CompletingRebalance");
     assert!(bench.group.roster.iter().all(|m| !m.assignment.is_empty()));
     bench.comes(&new("n"));
