@@ -7,7 +7,7 @@ mod health;
 pub mod probe;
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::metrics::{self, Metrics};
 
-/// What the admin port needs from the broker. Called often and from any thread; must not wait.
+/// What the admin port needs from the broker. Called often and from any thread; must not block.
 pub trait Admin: Send + Sync {
     /// Whether clients can be served, and if not, why.
     fn readiness(&self) -> Readiness;
 
     /// Sets the gauges that are read off the broker's state, just before they are shown.
-    fn before_scrape(&self);
+    fn before_scrape(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// The broker's metrics.
     fn metrics(&self) -> &Metrics;
@@ -101,8 +101,8 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 
 async fn connection(socket: TcpStream, admin: Arc<dyn Admin>, mut stop: watch::Receiver<bool>) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = route(&*admin, request.method(), request.uri().path());
-        async move { Ok::<_, Infallible>(response) }
+        let admin = Arc::clone(&admin);
+        async move { Ok::<_, Infallible>(route(&*admin, request.method(), request.uri().path()).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -126,12 +126,19 @@ async fn connection(socket: TcpStream, admin: Arc<dyn Admin>, mut stop: watch::R
     }
 }
 
+/// The pages there are.
+enum Page {
+    Metrics,
+    Live,
+    Ready,
+}
+
 /// What a path answers.
-fn route(admin: &dyn Admin, method: &Method, path: &str) -> Response<Full<Bytes>> {
-    let page: fn(&dyn Admin) -> Response<Full<Bytes>> = match path {
-        "/metrics" => scrape,
-        "/livez" => |_| health::live(),
-        "/readyz" => |admin| health::ready(&admin.readiness()),
+async fn route(admin: &dyn Admin, method: &Method, path: &str) -> Response<Full<Bytes>> {
+    let page = match path {
+        "/metrics" => Page::Metrics,
+        "/livez" => Page::Live,
+        "/readyz" => Page::Ready,
         _ => {
             return text(StatusCode::NOT_FOUND, "not found: /metrics, /livez and /readyz are here\n");
         }
@@ -141,11 +148,15 @@ fn route(admin: &dyn Admin, method: &Method, path: &str) -> Response<Full<Bytes>
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
         return refused;
     }
-    page(admin)
+    match page {
+        Page::Metrics => scrape(admin).await,
+        Page::Live => health::live(),
+        Page::Ready => health::ready(&admin.readiness()),
+    }
 }
 
-fn scrape(admin: &dyn Admin) -> Response<Full<Bytes>> {
-    admin.before_scrape();
+async fn scrape(admin: &dyn Admin) -> Response<Full<Bytes>> {
+    admin.before_scrape().await;
     match admin.metrics().render() {
         Ok(body) => answer(StatusCode::OK, metrics::CONTENT_TYPE, body),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("metrics cannot be shown: {error}\n")),

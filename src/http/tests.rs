@@ -15,8 +15,9 @@ impl Admin for Broker {
         self.readiness.lock().clone()
     }
 
-    fn before_scrape(&self) {
+    fn before_scrape(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.metrics.set_partitions_offline(3);
+        Box::pin(async {})
     }
 
     fn metrics(&self) -> &Metrics {

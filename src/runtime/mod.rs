@@ -12,3 +12,4 @@ pub mod partition;
 pub mod partitions;
 pub mod post;
 pub mod router;
+pub mod start;

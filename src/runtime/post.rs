@@ -55,7 +55,9 @@ pub enum LedgerLetter {
     Checkpoint(PartId, RecoveryPoint, Offset),
     /// A clock moved (tests), or a moment came that only the shell knows of.
     Wake,
-    /// Stop after this turn: answer everyone who is parked.
+    /// The process is about to stop: everyone who is parked or waits for an end is told to come again.
+    Settle,
+    /// Stop after this turn, settled.
     Stop,
 }
 
@@ -273,6 +275,8 @@ pub struct LedgerGauges {
     pub txns: [u64; 6],
     /// Start of the oldest open transaction, wall clock.
     pub oldest_open_wall_ms: Option<i64>,
+    /// How long it has been open, in milliseconds of the monotonic clock.
+    pub oldest_open_age_ms: i64,
     /// Markers not yet on disk.
     pub markers_pending: u64,
     /// Age of the oldest such, in milliseconds.

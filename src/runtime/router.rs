@@ -3,6 +3,7 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::engine::catalog::Catalog;
@@ -30,6 +31,7 @@ pub struct Router {
     add_partitions: SourceOf,
     on_broken: OnBroken,
     broken: OnceLock<String>,
+    refusing: Mutex<Option<String>>,
 }
 
 /// What a router is made of, besides its partitions.
@@ -52,7 +54,17 @@ impl Router {
     pub fn new(partitions: Arc<Partitions>, addresses: Addresses) -> Self {
         let Addresses { ledger, catalog, metrics, add_partitions, on_broken } = addresses;
         let mailroom = Mailroom::default();
-        Self { mailroom, ledger, partitions, catalog, metrics, add_partitions, on_broken, broken: OnceLock::new() }
+        Self {
+            mailroom,
+            ledger,
+            partitions,
+            catalog,
+            metrics,
+            add_partitions,
+            on_broken,
+            broken: OnceLock::new(),
+            refusing: Mutex::new(None),
+        }
     }
 
     /// Delivers one post. Once storage has failed nothing is delivered any more: an answer could be a lie.
@@ -94,6 +106,25 @@ impl Router {
         if self.broken.set(error.to_string()).is_ok() {
             (self.on_broken)(error);
         }
+    }
+
+    /// Nothing leaves from here on, as if the process had been killed. For tests.
+    pub fn go_dead(&self) {
+        drop(self.broken.set("abandoned".to_owned()));
+    }
+
+    /// The ledger says whether it refuses to store, and why.
+    pub fn set_refusing(&self, why: Option<&str>) {
+        let mut refusing = self.refusing.lock();
+        if refusing.as_deref() != why {
+            *refusing = why.map(str::to_owned);
+        }
+    }
+
+    /// Why the ledger refuses to store, while it does.
+    #[must_use]
+    pub fn why_refusing(&self) -> Option<String> {
+        self.refusing.lock().clone()
     }
 
     /// Why nothing is delivered any more.

@@ -97,6 +97,8 @@ impl LedgerOwner {
             if let Some(ongoing) = txn.ongoing() {
                 let oldest = gauges.oldest_open_wall_ms.unwrap_or(i64::MAX).min(ongoing.started_wall_ms);
                 gauges.oldest_open_wall_ms = Some(oldest);
+                let age_ms = now.mono_ms.saturating_sub(ongoing.since_mono_ms);
+                gauges.oldest_open_age_ms = gauges.oldest_open_age_ms.max(age_ms);
             }
         }
         for (_, owed) in self.ledger.debts() {

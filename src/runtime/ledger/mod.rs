@@ -233,7 +233,7 @@ impl LedgerOwner {
                 }
             }
             LedgerLetter::Wake => {}
-            LedgerLetter::Stop => {
+            LedgerLetter::Settle | LedgerLetter::Stop => {
                 self.refuse_waiting(turn);
                 steps.push(Step::Stop);
             }

@@ -101,6 +101,7 @@ fn turn(
     }
     flushing.written.set(turn.upto);
     turn.at_once.into_iter().for_each(|post| router.deliver(post));
+    router.set_refusing(owner.refuses());
     owner.tidy(idle)
 }
 

@@ -85,19 +85,23 @@ impl WalFile {
 }
 
 impl Meta {
-    /// Opens or makes `meta.db` in `dir`, raises the incarnation and marks the directory as running, all on disk.
+    /// Opens or makes `meta.db` in `root`, which is `disk`'s own directory; raises the incarnation and marks the directory as running, all on disk.
     /// `fresh_cluster_id` is used at the first start only.
     ///
     /// # Errors
     /// `Damaged` for a file that cannot be ours or is corrupt, `Broken`, `Full`.
-    pub fn open(disk: &Arc<dyn Disk>, dir: &Path, fresh_cluster_id: &str) -> Result<(Self, Boot, WalFile), StoreError> {
-        let (path, wal) = (dir.join("meta.db"), dir.join("meta.db-wal"));
+    pub fn open(
+        disk: &Arc<dyn Disk>,
+        root: &Path,
+        fresh_cluster_id: &str,
+    ) -> Result<(Self, Boot, WalFile), StoreError> {
+        let (path, wal) = (PathBuf::from("meta.db"), PathBuf::from("meta.db-wal"));
         let left_running = disk.size(&wal).is_ok_and(|size| size > 0);
         if left_running {
             distrust_cache(disk, &path)?;
             distrust_cache(disk, &wal)?;
         }
-        let mut db = Connection::open(&path).map_err(|e| sql_error("open meta.db", &e))?;
+        let mut db = Connection::open(root.join(&path)).map_err(|e| sql_error("open meta.db", &e))?;
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error("configure", &e))?;
         db.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
@@ -118,7 +122,7 @@ impl Meta {
         schema::migrate(&mut db)?;
         let boot = start(&db, fresh_cluster_id)?;
         let wal_file = disk.open(&wal).map_err(|e| StoreError::from_write("open meta.db-wal", &e))?;
-        disk.sync_dir(dir).map_err(|e| StoreError::from_sync("data directory", &e))?;
+        disk.sync_dir(Path::new("")).map_err(|e| StoreError::from_sync("data directory", &e))?;
         db.execute_batch("PRAGMA synchronous = NORMAL;").map_err(|e| sql_error("configure", &e))?;
         Ok((Self { db, written: 0, wal, disk: Arc::clone(disk) }, boot, WalFile(wal_file)))
     }

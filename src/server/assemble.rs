@@ -1,0 +1,266 @@
+//! The owners, their threads, and the order in which they come and go.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{Parts, StartError, thread};
+use crate::clock::Clock;
+use crate::config::{Config, Durability, MarkerSync};
+use crate::engine::catalog::{BrokerLevels, Catalog, Defaults, Replication, TimestampType, Topic};
+use crate::engine::group;
+use crate::engine::ledger::Ledger;
+use crate::engine::ledger::rows::PartRow;
+use crate::engine::log::LogSettings;
+use crate::metrics::Metrics;
+use crate::runtime::broker::{Broker, Identity};
+use crate::runtime::events::Events;
+use crate::runtime::ledger::thread::{Flushing, Written, drive, flush};
+use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
+use crate::runtime::partition::Settings as PartSettings;
+use crate::runtime::partition::load::Source;
+use crate::runtime::partitions::Partitions;
+use crate::runtime::post::LedgerLetter;
+use crate::runtime::router::{Addresses, Router};
+use crate::runtime::start::Start;
+use crate::store::disk::Disk;
+use crate::store::meta::{LedgerStore, Meta};
+use crate::store::os_disk::OsDisk;
+use crate::store::tickets::Lane;
+use crate::wire::Api;
+
+/// The one node there is.
+const NODE_ID: i32 = 1;
+/// Threads that sync partition logs: a file system takes that many commits at once with profit.
+const SYNC_THREADS: usize = 4;
+/// How long a clean stop waits for partitions to become quiet.
+const QUIET: Duration = Duration::from_secs(20);
+
+/// The threads behind the broker.
+pub(super) struct Engines {
+    router: Arc<Router>,
+    flushing: Flushing,
+    ledger: JoinHandle<()>,
+    store: Arc<Mutex<Option<Box<dyn LedgerStore>>>>,
+    flusher: JoinHandle<()>,
+    owners: Vec<JoinHandle<()>>,
+}
+
+/// Opens the store, recovers, and sets every owner going.
+pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Broker), StartError> {
+    let Parts { clock, wrap_disk, wrap_store, on_broken } = parts;
+    let real: Arc<dyn Disk> = Arc::new(OsDisk::new(&config.data_dir).map_err(|error| StartError(error.to_string()))?);
+    let disk = wrap_disk(real);
+    let fresh_cluster_id = uuid::Uuid::new_v4().simple().to_string();
+    let (meta, boot, wal) = Meta::open(&disk, &config.data_dir, &fresh_cluster_id)?;
+    let apis: Vec<(i16, &'static str)> = Api::ALL.iter().map(|api| (api.key(), api.name())).collect();
+    let metrics = Metrics::new(config, &apis).map_err(|error| StartError(format!("metrics: {error}")))?;
+    let metrics = Arc::new(metrics);
+    let (events, defaults) = (Events::new(Arc::clone(&metrics)), defaults(config));
+    let settings = ledger_settings(config, boot.incarnation, &defaults);
+    let mut ledger = Ledger::load(meta.load()?, &settings.groups, clock.now());
+    let mut store = wrap_store(Box::new(meta));
+    let rows = Arc::new(Lane::new(0));
+    let part_settings = PartSettings {
+        incarnation: boot.incarnation,
+        strict: config.durability == Durability::Strict,
+        redo: settings.redo,
+        producer_expiration_ms: config.producers.id_expiration_ms,
+        rows: Arc::clone(&rows),
+        events: events.clone(),
+    };
+    let partitions = Arc::new(Partitions::new(part_settings.clone(), clock.clone()));
+    let catalog = Arc::clone(ledger.stored_catalog());
+    let source = Sources { disk, defaults: defaults.clone(), clean: boot.clean };
+    Start {
+        ledger: &mut ledger,
+        settings: &part_settings,
+        clean: boot.clean,
+        source: &|_, row| source.of(&catalog, row),
+        now: clock.now(),
+    }
+    .run(&partitions)?;
+    if !ledger.rows().is_empty() {
+        store.commit(ledger.rows())?;
+        wal.sync()?;
+    }
+    ledger.commit();
+    rows.reached(store.written());
+
+    let (letters, inbox) = channel();
+    let made = Sources { clean: true, ..source };
+    let addresses = Addresses {
+        ledger: letters,
+        catalog: watch::Sender::new(Arc::clone(&catalog)),
+        metrics: Arc::clone(&metrics),
+        add_partitions: Box::new(move |news, partitions| {
+            for (part, row) in &news.created {
+                if let Some(source) = made.of(&news.catalog, row) {
+                    partitions.add(*part, source);
+                }
+            }
+        }),
+        on_broken,
+    };
+    let router = Arc::new(Router::new(Arc::clone(&partitions), addresses));
+    let owner = LedgerOwner::new(ledger, store, settings, events);
+    let flushing = Flushing { rows, written: Arc::new(Written::default()) };
+    let wal = (config.durability == Durability::Strict).then_some(wal);
+    let engines = set_going(owner, inbox, wal, flushing, (&clock, &router))?;
+    let identity = Identity {
+        cluster_id: boot.cluster_id,
+        node_id: NODE_ID,
+        incarnation: boot.incarnation,
+        auto_create: config.topics.auto_create,
+    };
+    Ok((engines, Broker::new(router, clock, identity, defaults)))
+}
+
+fn set_going(
+    owner: LedgerOwner,
+    inbox: std::sync::mpsc::Receiver<LedgerLetter>,
+    wal: Option<crate::store::meta::WalFile>,
+    flushing: Flushing,
+    (clock, router): (&Clock, &Arc<Router>),
+) -> Result<Engines, StartError> {
+    let store = Arc::new(Mutex::new(None));
+    let ledger = {
+        let (flushing, clock, router, store) =
+            (flushing.clone(), clock.clone(), Arc::clone(router), Arc::clone(&store));
+        thread("ledger", move || *store.lock() = drive(owner, &inbox, &flushing, &clock, &router))?
+    };
+    let flusher = {
+        let (flushing, clock, router) = (flushing.clone(), clock.clone(), Arc::clone(router));
+        thread("ledger-flush", move || flush(wal.as_ref(), &flushing, &clock, &router))?
+    };
+    let mut owners = Vec::new();
+    let cores = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    for n in 0..cores {
+        let router = Arc::clone(router);
+        owners.push(thread(&format!("partitions-{n}"), move || router.partitions.drive_owners(&router))?);
+    }
+    for n in 0..SYNC_THREADS {
+        let router = Arc::clone(router);
+        owners.push(thread(&format!("sync-{n}"), move || router.partitions.drive_syncs(&router))?);
+    }
+    let waker = Arc::downgrade(router);
+    clock.subscribe(Box::new(move || {
+        if let Some(router) = waker.upgrade() {
+            router.to_ledger(LedgerLetter::Wake);
+        }
+    }));
+    Ok(Engines { router: Arc::clone(router), flushing, ledger, store, flusher, owners })
+}
+
+impl Engines {
+    /// Everything to disk, then the clean mark. Blocks.
+    pub(super) fn end(self) -> Result<(), StartError> {
+        let partitions = &self.router.partitions;
+        partitions.close_logs();
+        let mut waited = Duration::ZERO;
+        let step = Duration::from_millis(1);
+        while !partitions.is_quiet() && waited < QUIET {
+            std::thread::sleep(step);
+            waited = waited.saturating_add(step);
+        }
+        let quiet = partitions.is_quiet();
+        self.router.to_ledger(LedgerLetter::Stop);
+        join(self.ledger)?;
+        self.flushing.written.close();
+        join(self.flusher)?;
+        partitions.close();
+        for owner in self.owners {
+            join(owner)?;
+        }
+        let store = self.store.lock().take();
+        match (store, quiet, self.router.why_broken()) {
+            (_, _, Some(why)) => Err(StartError(format!("storage failed: {why}"))),
+            (Some(store), true, None) => Ok(store.close()?),
+            (Some(_), false, None) => Err(StartError("partitions did not come to rest; not marked clean".to_owned())),
+            (None, _, None) => Err(StartError("the ledger ended before its time".to_owned())),
+        }
+    }
+
+    /// Leaves everything as it stands. Threads end when they find nothing to do.
+    pub(super) fn abandon(self) {
+        self.router.go_dead();
+        self.router.partitions.close();
+        self.router.to_ledger(LedgerLetter::Stop);
+        self.flushing.written.close();
+    }
+}
+
+fn join(thread: JoinHandle<()>) -> Result<(), StartError> {
+    thread.join().map_err(|_| StartError("a thread of the broker ended with a panic".to_owned()))
+}
+
+/// How a partition's source is made from its row.
+struct Sources {
+    disk: Arc<dyn Disk>,
+    defaults: Defaults,
+    clean: bool,
+}
+
+impl Sources {
+    fn of(&self, catalog: &Catalog, row: &PartRow) -> Option<Source> {
+        let topic: &Arc<Topic> = catalog.topic_by_id(row.topic)?;
+        let settings = topic.settings.in_effect(&self.defaults.levels);
+        let log = LogSettings {
+            segment_bytes: u32::try_from(settings.segment_bytes).unwrap_or(1 << 30),
+            index_interval_bytes: u32::try_from(settings.index_interval_bytes).unwrap_or(4096),
+            segment_ms: settings.segment_ms,
+        };
+        Some(Source {
+            disk: Arc::clone(&self.disk),
+            dir: PathBuf::from(format!("{}-{}", topic.name, row.index)),
+            topic: Arc::clone(topic),
+            row: *row,
+            log,
+            clean: self.clean,
+            stamped: settings.timestamp_type == TimestampType::LogAppendTime,
+            witness: 0,
+        })
+    }
+}
+
+fn ledger_settings(config: &Config, incarnation: i32, defaults: &Defaults) -> LedgerSettings {
+    let ms = |ms: i64| i32::try_from(ms).unwrap_or(i32::MAX);
+    LedgerSettings {
+        incarnation,
+        max_timeout_ms: ms(config.transactions.max_timeout_ms),
+        id_expiration_ms: config.transactions.id_expiration_ms,
+        offsets_retention_ms: 7 * 24 * 60 * 60 * 1000,
+        redo: config.marker_sync == MarkerSync::Redo,
+        groups: group::Settings {
+            min_session_timeout_ms: ms(config.groups.min_session_timeout_ms),
+            max_session_timeout_ms: ms(config.groups.max_session_timeout_ms),
+            initial_rebalance_delay_ms: ms(config.groups.initial_rebalance_delay_ms),
+            max_size: usize::try_from(config.groups.max_size).unwrap_or(usize::MAX),
+        },
+        topics: defaults.clone(),
+    }
+}
+
+/// The broker's settings under the names that Kafka's tools know.
+fn defaults(config: &Config) -> Defaults {
+    let mut levels = BrokerLevels::default();
+    let mut state = |key: &str, value: String| levels.stated.insert(key.to_owned(), value);
+    state("log.segment.bytes", config.topics.segment_bytes.to_string());
+    state("message.max.bytes", config.topics.max_message_bytes.to_string());
+    state("log.retention.ms", config.topics.retention_ms.to_string());
+    state("log.retention.bytes", config.topics.retention_bytes.to_string());
+    state("auto.create.topics.enable", config.topics.auto_create.to_string());
+    state("transaction.max.timeout.ms", config.transactions.max_timeout_ms.to_string());
+    state("log.dirs", config.data_dir.display().to_string());
+    Defaults {
+        partitions: config.topics.default_partitions,
+        node_id: NODE_ID,
+        replication: Replication::Refuse,
+        levels,
+    }
+}

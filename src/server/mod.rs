@@ -1,0 +1,238 @@
+//! Builds everything once, in order; ends everything once, in order.
+
+mod assemble;
+mod ops;
+mod restart;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::api::{Ctx, Handlers};
+use crate::clock::Clock;
+use crate::config::{Config, HostPort, ListenerName};
+use crate::net::{Edge, Limits};
+use crate::runtime::broker::Broker;
+use crate::runtime::post::LedgerLetter;
+use crate::runtime::router::OnBroken;
+use crate::store::StoreError;
+use crate::store::dir_lock::DirLock;
+use crate::store::disk::Disk;
+use crate::store::meta::LedgerStore;
+use assemble::Engines;
+
+/// Why the broker could not start, or had to end, in one sentence.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(String);
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// What a broker is built on; tests put their own in.
+pub struct Parts {
+    /// The clock.
+    pub clock: Clock,
+    /// Changes the disk that logs are written to.
+    pub wrap_disk: Box<dyn FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk> + Send>,
+    /// Changes the store that the ledger writes to.
+    pub wrap_store: Box<dyn FnOnce(Box<dyn LedgerStore>) -> Box<dyn LedgerStore> + Send>,
+    /// What happens when it is not known any more what is on disk.
+    pub on_broken: OnBroken,
+}
+
+impl Parts {
+    /// The real ones.
+    #[must_use]
+    pub fn real(config: &Config) -> Self {
+        let clock = Clock::system();
+        let (policy, since) = (config.on_sync_failure, clock.clone());
+        Self {
+            clock,
+            wrap_disk: Box::new(|disk| disk),
+            wrap_store: Box::new(|store| store),
+            on_broken: Box::new(move |error| restart::start_over(error, policy, since.now())),
+        }
+    }
+}
+
+/// A broker that serves.
+pub struct Running {
+    /// Where each listener listens.
+    pub listening: Vec<(ListenerName, SocketAddr)>,
+    /// Where the admin port listens.
+    pub admin: SocketAddr,
+    /// The broker itself.
+    pub broker: Arc<Broker>,
+    stop: watch::Sender<bool>,
+    edges: JoinSet<()>,
+    engines: Engines,
+    _lock: DirLock,
+}
+
+/// Runs the broker until `stop` is ready and everything under way has been finished.
+///
+/// # Errors
+/// What kept it from starting, or from ending in order.
+pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), StartError> {
+    restart::pause().await;
+    let parts = Parts::real(&config);
+    let welcome = config.clone();
+    let running = start(config, parts).await?;
+    let bound: Vec<(ListenerName, u16)> = running.listening.iter().map(|(name, at)| (*name, at.port())).collect();
+    for line in welcome.welcome(&bound) {
+        tracing::info!("{line}");
+    }
+    tracing::info!(admin = %running.admin, data_dir = %welcome.data_dir.display(), "ready");
+    stop.await;
+    running.stop().await
+}
+
+/// Starts a broker: when this returns, clients are served.
+///
+/// # Errors
+/// One sentence that says what is wrong.
+pub async fn start(config: Config, parts: Parts) -> Result<Running, StartError> {
+    let config = Arc::new(config);
+    let doors = Doors::bind(&config)?;
+    let root = config.data_dir.clone();
+    let lock = lock(&root)?;
+    let (engines, broker) = assemble::engines(&config, parts)?;
+    let broker = Arc::new(broker);
+    let (stop, stopping) = watch::channel(false);
+    let mut edges = JoinSet::new();
+    let (listeners, admin) = doors.listen()?;
+    let mut listening = Vec::new();
+    let mut advertised = Vec::new();
+    for (name, listener) in &listeners {
+        let at = listener.local_addr().map_err(|error| StartError(format!("{}: {error}", name.as_str())))?;
+        let told = config.listener(*name).map(|own| own.advertised.at(at.port()));
+        advertised.extend(told.map(|told| (Arc::from(name.as_str()), told.host, told.port)));
+        listening.push((*name, at));
+    }
+    let ctx = Ctx { broker: Arc::clone(&broker), config: Arc::clone(&config), advertised };
+    let observer = Arc::new(ops::Watcher::new(Arc::clone(&broker)));
+    let edge = Edge::new(Arc::new(Handlers::new(Arc::new(ctx))), observer, limits(&config));
+    for (name, listener) in listeners {
+        let (edge, stopping) = (Arc::clone(&edge), stopping.clone());
+        edges.spawn(crate::net::serve(listener, Arc::from(name.as_str()), edge, stopping));
+    }
+    let admin_at = admin.local_addr().map_err(|error| StartError(format!("admin: {error}")))?;
+    edges.spawn(crate::http::serve(admin, Arc::new(ops::Ops::new(Arc::clone(&broker))), stopping));
+    Ok(Running { listening, admin: admin_at, broker, stop, edges, engines, _lock: lock })
+}
+
+impl Running {
+    /// Where the external listener listens.
+    #[must_use]
+    pub fn external(&self) -> Option<SocketAddr> {
+        self.listening.iter().find(|(name, _)| *name == ListenerName::External).map(|(_, at)| *at)
+    }
+
+    /// Ends in order: no new requests, those under way finish, logs and rows go to disk, the directory is marked clean.
+    ///
+    /// # Errors
+    /// What went wrong; the next start then recovers as after a crash.
+    pub async fn stop(mut self) -> Result<(), StartError> {
+        // Parked joins and waiting ends are let go first, or their connections would not finish.
+        self.broker.router().to_ledger(LedgerLetter::Settle);
+        self.stop.send_replace(true);
+        while self.edges.join_next().await.is_some() {}
+        let engines = self.engines;
+        let ended = tokio::task::spawn_blocking(move || engines.end()).await;
+        ended.map_err(|error| StartError(format!("the end was cut short: {error}")))?
+    }
+
+    /// Ends as a crash would: nothing is flushed, nothing is marked. For tests.
+    pub async fn crash(mut self) {
+        self.edges.shutdown().await;
+        self.engines.abandon();
+    }
+}
+
+/// Sockets bound before anything is opened, so that a taken port is said before the data directory is touched, and
+/// listened on only when clients can be served.
+struct Doors {
+    listeners: Vec<(ListenerName, TcpSocket)>,
+    admin: TcpSocket,
+}
+
+impl Doors {
+    fn bind(config: &Config) -> Result<Self, StartError> {
+        let mut listeners = Vec::new();
+        for name in [ListenerName::External, ListenerName::Internal] {
+            if let Some(own) = config.listener(name) {
+                listeners.push((name, bind(&format!("listeners.{}.bind", name.as_str()), &own.bind)?));
+            }
+        }
+        Ok(Self { listeners, admin: bind("admin.bind", &config.admin.bind)? })
+    }
+
+    fn listen(self) -> Result<(Vec<(ListenerName, TcpListener)>, TcpListener), StartError> {
+        let listen =
+            |socket: TcpSocket| socket.listen(1024).map_err(|error| StartError(format!("cannot listen: {error}")));
+        let mut listeners = Vec::new();
+        for (name, socket) in self.listeners {
+            listeners.push((name, listen(socket)?));
+        }
+        Ok((listeners, listen(self.admin)?))
+    }
+}
+
+fn bind(setting: &str, at: &HostPort) -> Result<TcpSocket, StartError> {
+    let failed = |error: std::io::Error| {
+        let advice = match error.kind() {
+            std::io::ErrorKind::AddrInUse => "; another process has the port: end it, or set another one",
+            _ => "",
+        };
+        StartError(format!("{setting} = {at} cannot be bound: {error}{advice}"))
+    };
+    let mut found = std::net::ToSocketAddrs::to_socket_addrs(&(at.host.as_str(), at.port)).map_err(failed)?;
+    let address = found.next().ok_or_else(|| StartError(format!("{setting} = {at} names no address")))?;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
+    socket.set_reuseaddr(true).map_err(failed)?;
+    socket.bind(address).map_err(failed)?;
+    Ok(socket)
+}
+
+fn lock(root: &Path) -> Result<DirLock, StartError> {
+    let shown = root.display();
+    crate::store::os_disk::OsDisk::new(root)
+        .map_err(|error| StartError(format!("data_dir = {shown} cannot be used: {error}")))?;
+    DirLock::take(root).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            StartError(format!("data_dir = {shown} is in use by another broker; end it, or set another directory"))
+        }
+        _ => StartError(format!("data_dir = {shown} cannot be locked: {error}")),
+    })
+}
+
+fn limits(config: &Config) -> Limits {
+    let net = &config.net;
+    let mut limits = Limits {
+        max_connections: net.max_connections,
+        in_flight_bytes: net.request_memory_bytes,
+        idle_timeout: Duration::from_millis(u64::try_from(net.idle_timeout_ms).unwrap_or(u64::MAX)),
+        ..Limits::default()
+    };
+    limits.frame.max_bytes = net.max_request_bytes;
+    limits.frame.plain_max_bytes = limits.frame.plain_max_bytes.min(net.max_request_bytes);
+    limits
+}
+
+/// A thread by name, or one sentence.
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| StartError(format!("thread {name} cannot start: {error}")))
+}
