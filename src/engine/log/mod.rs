@@ -1,1 +1,10 @@
-//! Segment arithmetic.
+//! The arithmetic of a partition's log: names, rolling, sparse indexes, what a scan may accept, leader epochs.
+
+pub mod epochs;
+pub mod index;
+pub mod scan;
+pub mod segments;
+
+pub use epochs::LeaderEpochs;
+pub use index::{AbortedTransaction, Entry, OffsetEntry, TimeEntry};
+pub use segments::{Growth, LogSettings};

@@ -1,0 +1,235 @@
+//! One partition's log: segments of Kafka's own batches, byte for byte, with Kafka's own files beside them.
+//!
+//! [`Log`] is the owner's end: it appends, says what has to be synced, takes checkpoints. [`LogReader`] is everyone
+//! else's: it sees what is written and is bounded by the offsets it is given, never by what is durable; that is for the
+//! caller to know. A *recovery point* says how far the log, its indexes and a producer snapshot are on disk; it is kept
+//! by the ledger, and only what lies after it is looked at when the process did not stop in order.
+
+mod append;
+mod checkpoint;
+mod entries;
+mod open;
+mod reader;
+mod recover;
+mod replay;
+mod segment;
+mod sync;
+mod times;
+mod window;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::engine::Offset;
+use crate::engine::log::{AbortedTransaction, Growth, LeaderEpochs, LogSettings};
+use crate::store::StoreError;
+
+pub use append::Appended;
+pub use open::{OpenHow, Opened, Torn, delete_dir, remove_condemned};
+pub use reader::{LogReader, ReadOutcome, ReadWish};
+pub use replay::Replay;
+pub use sync::SyncJob;
+pub use times::{FirstAtOrAfter, TimestampOffset};
+
+use reader::Hints;
+use segment::{Place, Segment};
+
+/// How far a partition is on disk: kept by the ledger, and where the next recovery begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoveryPoint {
+    /// Base offset of the segment that `synced_pos` lies in.
+    pub active_base: Offset,
+    /// All bytes of that segment below it, and all earlier segments, are on disk.
+    pub synced_pos: u64,
+    /// The offset that goes with it.
+    pub synced_offset: Offset,
+    /// A producer snapshot for this offset is on disk; at most `synced_offset`.
+    pub snapshot_at: Offset,
+}
+
+/// Whether a read may wait for the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadHow {
+    /// Only what is in memory; the answer may be that nothing is.
+    NoWait,
+    /// Waits.
+    Block,
+}
+
+/// A segment as retention looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentSummary {
+    /// First offset.
+    pub base: Offset,
+    /// Offset after the last.
+    pub end: Offset,
+    /// Bytes of batches.
+    pub bytes: u64,
+    /// Largest timestamp, -1 for none.
+    pub largest_timestamp: i64,
+}
+
+/// A place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    base: Offset,
+    pos: u64,
+    offset: Offset,
+}
+
+/// What owner and readers share.
+struct Shared {
+    place: Place,
+    /// Never empty; the last one is active.
+    segments: RwLock<Arc<Vec<Arc<Segment>>>>,
+    epochs: RwLock<LeaderEpochs>,
+    hints: Mutex<Hints>,
+}
+
+impl Shared {
+    fn segments(&self) -> Arc<Vec<Arc<Segment>>> {
+        Arc::clone(&self.segments.read())
+    }
+}
+
+/// One partition's log, in the hands of its owner.
+pub struct Log {
+    settings: LogSettings,
+    shared: Arc<Shared>,
+    active: Arc<Segment>,
+    /// The active segment's; read from disk at the first append.
+    growth: Option<Growth>,
+    next_offset: Offset,
+    /// Up to here everything is on disk.
+    synced: Mark,
+    /// Ends of the jobs that are not reported done, oldest first.
+    syncing: VecDeque<Mark>,
+    /// A segment was created since the last job.
+    dir: Names,
+    /// Segments with index entries that are only in memory.
+    unflushed: BTreeMap<Offset, Arc<Segment>>,
+    epochs_file: Names,
+    /// Bytes appended since the last checkpoint.
+    debt: u64,
+}
+
+/// Whether something small beside the batches differs from what is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Durable,
+    Changed,
+}
+
+impl Log {
+    /// The offset that the next batch gets.
+    #[must_use]
+    pub fn next_offset(&self) -> Offset {
+        self.next_offset
+    }
+
+    /// Up to here everything is known to be on disk.
+    #[must_use]
+    pub fn synced_offset(&self) -> Offset {
+        self.synced.offset
+    }
+
+    /// First offset of the oldest segment.
+    #[must_use]
+    pub fn first_base(&self) -> Offset {
+        self.shared
+            .segments()
+            .first()
+            .map_or(self.active.base, |segment| segment.base)
+    }
+
+    /// Bytes appended since the last checkpoint: what a recovery would have to read.
+    #[must_use]
+    pub fn debt(&self) -> u64 {
+        self.debt
+    }
+
+    /// A reader of this log; it sees what is appended later, too.
+    #[must_use]
+    pub fn reader(&self) -> LogReader {
+        LogReader::new(Arc::clone(&self.shared))
+    }
+
+    /// Changes roll and index settings, from the next append on.
+    pub fn set_settings(&mut self, settings: LogSettings) {
+        self.settings = settings;
+    }
+
+    /// The highest leader epoch that wrote here.
+    #[must_use]
+    pub fn leader_epoch(&self) -> Option<i32> {
+        self.shared.epochs.read().latest()
+    }
+
+    /// Notes an aborted transaction that left data here, in the segment that holds its marker (T-505). Readers see it at
+    /// once: to be called before a last stable offset beyond the marker is published. In order of markers.
+    pub fn note_aborted(&mut self, aborted: AbortedTransaction) {
+        let segments = self.shared.segments();
+        let holder = segments
+            .iter()
+            .rev()
+            .find(|segment| segment.base <= aborted.last_offset);
+        if let Some(segment) = holder.or(segments.first()) {
+            segment.aborted.push(aborted);
+            self.unflushed.insert(segment.base, Arc::clone(segment));
+        }
+    }
+
+    /// All segments, oldest first, for retention to choose from.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] when a time index cannot be read.
+    pub fn segments(&self) -> Result<Vec<SegmentSummary>, StoreError> {
+        let segments = self.shared.segments();
+        let ends = segments.iter().skip(1).map(|next| next.base).chain([self.next_offset]);
+        segments
+            .iter()
+            .zip(ends)
+            .map(|(segment, end)| {
+                let largest_timestamp = segment.largest()?.map_or(-1, |(timestamp, _)| timestamp);
+                Ok(SegmentSummary {
+                    base: segment.base,
+                    end,
+                    bytes: segment.bytes(),
+                    largest_timestamp,
+                })
+            })
+            .collect()
+    }
+
+    /// Removes segments that lie wholly below `log_start`, never the active one; gives the bytes freed. The new log
+    /// start must be durable and published before. Their names go from the disk with the next sync of the directory;
+    /// until then a crash may bring files back, which [`Log::open`] removes.
+    ///
+    /// # Errors
+    /// When a file cannot be removed; readers no longer see the segments then, either.
+    pub fn remove_below(&mut self, log_start: Offset) -> Result<u64, StoreError> {
+        let segments = self.shared.segments();
+        let below = segments
+            .iter()
+            .skip(1)
+            .take_while(|next| next.base <= log_start)
+            .count();
+        if below == 0 {
+            return Ok(0);
+        }
+        let (gone, kept) = segments.split_at(below);
+        *self.shared.segments.write() = Arc::new(kept.to_vec());
+        let mut freed = 0_u64;
+        for segment in gone {
+            self.unflushed.remove(&segment.base);
+            segment.remove()?;
+            freed = freed.saturating_add(segment.bytes());
+        }
+        Ok(freed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,407 @@
+//! A disk in memory that loses at a power cut what was never synced, and keeps what was.
+//!
+//! Every file has two images, the live one that reads see and the durable one. A cut chooses, sector by sector and name
+//! by name, what of the difference had reached the disk (storage rules 7.1): a lost sector has its old content or zeros,
+//! a size may be there without its data, a rename is whole, a sync that returned success is kept in full.
+
+mod tree;
+
+use std::collections::BTreeSet;
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::store::disk::{Disk, File};
+use crate::store::faults::{Faults, Operation};
+use tree::{Node, Tree};
+
+/// Bytes that reach the disk whole or not at all.
+pub const SECTOR_BYTES: usize = 512;
+
+/// What a power cut takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Everything that was not synced.
+    LoseAll,
+    /// Nothing: the disk was quicker than we knew.
+    LoseNothing,
+    /// Any of it, chosen by this seed.
+    Seed(u64),
+}
+
+/// Files in memory. Clones are the same disk.
+#[derive(Clone)]
+pub struct MemDisk {
+    tree: Arc<Mutex<Tree>>,
+    faults: Faults,
+}
+
+impl Default for MemDisk {
+    fn default() -> Self {
+        Self {
+            tree: Arc::new(Mutex::new(Tree::new())),
+            faults: Faults::default(),
+        }
+    }
+}
+
+impl MemDisk {
+    /// The faults of this disk. Unlike those of a [`FaultyDisk`](crate::store::faults::FaultyDisk), a sync that fails
+    /// here behaves as measured on Linux: the pages count as clean from then on, read back as written, a later sync
+    /// succeeds, and the next cut, or dropping the cache, loses them.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// The disk as it is found after the power went. This one, and every handle to it, belongs to the past.
+    #[must_use]
+    pub fn crash(&self, cut: Cut) -> Self {
+        let mut choice = Choice::new(cut);
+        let tree = self.tree.lock().after_cut(&mut choice);
+        Self {
+            tree: Arc::new(Mutex::new(tree)),
+            faults: Faults::default(),
+        }
+    }
+
+    /// Bytes of a file as they are now.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn content(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.tree.lock().with_file(path, |file| file.live.clone())
+    }
+
+    /// Changes a file behind everyone's back, on both images: damage to what was synced.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        self.tree.lock().with_file(path, |file| {
+            change(&mut file.live);
+            file.durable.clone_from(&file.live);
+        })
+    }
+
+    fn handle(&self, path: &Path, node: usize) -> Arc<dyn File> {
+        Arc::new(MemFile {
+            tree: Arc::clone(&self.tree),
+            node,
+            path: path.to_path_buf(),
+            faults: self.faults.clone(),
+        })
+    }
+}
+
+impl Disk for MemDisk {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let node = self.tree.lock().file_at(path)?;
+        Ok(self.handle(path, node))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.faults.check(Operation::Create, path)?;
+        let mut tree = self.tree.lock();
+        if let Ok(node) = tree.file_at(path) {
+            tree.file(node)?.truncate(0);
+            return Ok(self.handle(path, node));
+        }
+        let node = tree.add(Node::File(FileNode::default()));
+        tree.link(path, node)?;
+        Ok(self.handle(path, node))
+    }
+
+    fn size(&self, path: &Path) -> io::Result<u64> {
+        self.tree.lock().with_file(path, |file| size_of(&file.live))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.tree.lock().resolve(path).is_ok())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.faults.check(Operation::Rename, from)?;
+        self.tree.lock().rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.faults.check(Operation::Remove, path)?;
+        let mut tree = self.tree.lock();
+        tree.file_at(path)?;
+        tree.unlink(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.faults.check(Operation::Create, path)?;
+        let mut tree = self.tree.lock();
+        if tree.resolve(path).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let node = tree.add(Node::Dir(tree::DirNode::default()));
+        tree.link(path, node)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.faults.check(Operation::Remove, path)?;
+        let mut tree = self.tree.lock();
+        let node = tree.resolve(path)?;
+        if !tree.dir(node)?.live.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        tree.unlink(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut tree = self.tree.lock();
+        let node = tree.resolve(path)?;
+        Ok(tree.dir(node)?.live.keys().cloned().collect())
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.faults.check(Operation::Sync, path)?;
+        let mut tree = self.tree.lock();
+        let node = tree.resolve(path)?;
+        tree.dir(node)?.sync();
+        Ok(())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.faults.check(Operation::Sync, Path::new(""))?;
+        self.tree.lock().sync_all();
+        Ok(())
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+}
+
+struct MemFile {
+    tree: Arc<Mutex<Tree>>,
+    node: usize,
+    path: PathBuf,
+    faults: Faults,
+}
+
+impl MemFile {
+    fn with<T>(&self, act: impl FnOnce(&mut FileNode) -> T) -> io::Result<T> {
+        self.tree.lock().file(self.node).map(act)
+    }
+}
+
+impl File for MemFile {
+    fn write_at(&self, parts: &[IoSlice<'_>], pos: u64) -> io::Result<()> {
+        self.faults.write(&self.path, parts, |parts| {
+            let mut at = usize::try_from(pos).map_err(|_| io::ErrorKind::FileTooLarge)?;
+            self.with(|file| {
+                for part in parts {
+                    file.write(part, at);
+                    at = at.saturating_add(part.len());
+                }
+            })
+        })
+    }
+
+    fn read_at(&self, buf: &mut [u8], pos: u64) -> io::Result<usize> {
+        self.faults.check(Operation::Read, &self.path)?;
+        self.with(|file| {
+            file.cold = false;
+            file.read(buf, pos)
+        })
+    }
+
+    fn read_at_nowait(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>> {
+        self.faults.check(Operation::Read, &self.path)?;
+        self.with(|file| if file.cold { None } else { Some(file.read(buf, pos)) })
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.with(|file| size_of(&file.live))
+    }
+
+    fn truncate(&self, size: u64) -> io::Result<()> {
+        self.faults.check(Operation::Truncate, &self.path)?;
+        let size = usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        self.with(|file| file.truncate(size))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        if let Some(fault) = self.faults.strike(Operation::Sync, &self.path) {
+            self.with(FileNode::fail_sync)?;
+            return Err(fault.error());
+        }
+        self.with(FileNode::sync)
+    }
+
+    fn drop_cache(&self) -> io::Result<()> {
+        self.with(FileNode::drop_cache)
+    }
+}
+
+/// A file's two images and what tells them apart.
+#[derive(Default, Clone)]
+struct FileNode {
+    live: Vec<u8>,
+    durable: Vec<u8>,
+    /// Sectors written since the last completed sync.
+    dirty: BTreeSet<usize>,
+    /// Sectors whose sync failed: clean for the system, not on the disk.
+    doomed: BTreeSet<usize>,
+    /// Nothing of it is in memory.
+    cold: bool,
+}
+
+impl FileNode {
+    fn write(&mut self, bytes: &[u8], at: usize) {
+        let end = at.saturating_add(bytes.len());
+        if self.live.len() < end {
+            let from = self.live.len();
+            self.live.resize(end, 0);
+            self.touch(from, end);
+        }
+        if let Some(place) = self.live.get_mut(at..end) {
+            place.copy_from_slice(bytes);
+        }
+        self.touch(at, end);
+    }
+
+    fn touch(&mut self, from: usize, to: usize) {
+        for sector in from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES) {
+            self.dirty.insert(sector);
+            self.doomed.remove(&sector);
+        }
+    }
+
+    fn read(&self, buf: &mut [u8], pos: u64) -> usize {
+        let rest = usize::try_from(pos)
+            .ok()
+            .and_then(|at| self.live.get(at..))
+            .unwrap_or_default();
+        let count = rest.len().min(buf.len());
+        if let (Some(into), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
+            into.copy_from_slice(from);
+        }
+        count
+    }
+
+    fn truncate(&mut self, size: usize) {
+        let before = self.live.len();
+        self.live.resize(size, 0);
+        self.touch(size.min(before), size.max(before));
+    }
+
+    fn sync(&mut self) {
+        self.durable.resize(self.live.len(), 0);
+        // A doomed sector is not dirty: a later sync says yes and keeps nothing.
+        for sector in std::mem::take(&mut self.dirty) {
+            restore(&mut self.durable, &self.live, sector);
+        }
+    }
+
+    fn fail_sync(&mut self) {
+        let dirty = std::mem::take(&mut self.dirty);
+        self.doomed.extend(dirty);
+    }
+
+    fn drop_cache(&mut self) {
+        self.live = self.on_disk();
+        self.doomed.clear();
+        self.cold = true;
+    }
+
+    /// The live image, but for the sectors that a failed sync lost.
+    fn on_disk(&self) -> Vec<u8> {
+        let mut image = self.live.clone();
+        for sector in &self.doomed {
+            restore(&mut image, &self.durable, *sector);
+        }
+        image
+    }
+
+    fn after_cut(&self, choice: &mut Choice) -> Self {
+        let mut image = self.on_disk();
+        for sector in &self.dirty {
+            if choice.loses() {
+                restore(&mut image, &self.durable, *sector);
+            }
+        }
+        let size = choice.between(self.durable.len(), self.live.len());
+        image.resize(size, 0);
+        Self {
+            live: image.clone(),
+            durable: image,
+            cold: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// Gives a sector of `image` its content in `from`, or zeros where there is none.
+fn restore(image: &mut [u8], from: &[u8], sector: usize) {
+    let start = sector.saturating_mul(SECTOR_BYTES);
+    let end = start.saturating_add(SECTOR_BYTES).min(image.len());
+    let Some(place) = image.get_mut(start..end) else { return };
+    let there = from.get(start..end.min(from.len())).unwrap_or_default();
+    place.fill(0);
+    if let Some(front) = place.get_mut(..there.len()) {
+        front.copy_from_slice(there);
+    }
+}
+
+/// Chooses what a cut takes.
+struct Choice {
+    cut: Cut,
+    state: u64,
+}
+
+impl Choice {
+    fn new(cut: Cut) -> Self {
+        let state = match cut {
+            Cut::Seed(seed) => seed,
+            Cut::LoseAll | Cut::LoseNothing => 0,
+        };
+        Self { cut, state }
+    }
+
+    fn loses(&mut self) -> bool {
+        match self.cut {
+            Cut::LoseAll => true,
+            Cut::LoseNothing => false,
+            Cut::Seed(_) => self.draw().is_multiple_of(2),
+        }
+    }
+
+    /// A size of a file that had one durably and got another.
+    fn between(&mut self, durable: usize, live: usize) -> usize {
+        match self.cut {
+            Cut::LoseAll => durable,
+            Cut::LoseNothing => live,
+            Cut::Seed(_) => {
+                let (low, high) = (durable.min(live), durable.max(live));
+                let span = u64::try_from(high - low).unwrap_or(0).saturating_add(1);
+                match self.draw() % 3 {
+                    0 => durable,
+                    1 => live,
+                    _ => low + usize::try_from(self.draw() % span).unwrap_or(0),
+                }
+            }
+        }
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+fn size_of(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

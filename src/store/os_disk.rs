@@ -1,0 +1,191 @@
+//! The data directory as the operating system has it.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Advice, Mode, OFlags};
+use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
+
+use crate::store::disk::{Disk, File};
+
+/// Slices that one system call may carry (`IOV_MAX`).
+const MAX_SLICES: usize = 1024;
+
+/// Files under one directory.
+pub struct OsDisk {
+    root: PathBuf,
+    // Open from the start: a file system reports a failed write-back once per descriptor that was open before it.
+    root_fd: OwnedFd,
+}
+
+impl OsDisk {
+    /// The directory at `root`, which is created if need be.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new(root: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(root)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root_fd = rustix::fs::open(root, flags, Mode::empty())?;
+        Ok(Self {
+            root: root.to_path_buf(),
+            root_fd,
+        })
+    }
+
+    /// Whether the directory is a mount of its own, so that [`Disk::sync_all`] flushes our files and nothing else.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn is_own_mount(&self) -> io::Result<bool> {
+        let here = rustix::fs::fstat(&self.root_fd)?;
+        let parent = rustix::fs::stat(self.root.join(".."))?;
+        Ok(here.st_dev != parent.st_dev)
+    }
+
+    fn at(&self, path: &Path) -> PathBuf {
+        self.root.join(path)
+    }
+
+    fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<Arc<dyn File>> {
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP;
+        let path = self.at(path);
+        let fd = retry_on_intr(|| rustix::fs::open(&path, flags | OFlags::RDWR | OFlags::CLOEXEC, mode))?;
+        Ok(Arc::new(OsFile(fd)))
+    }
+}
+
+impl Disk for OsDisk {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.open_with(path, OFlags::empty())
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.open_with(path, OFlags::CREATE | OFlags::TRUNC)
+    }
+
+    fn size(&self, path: &Path) -> io::Result<u64> {
+        bytes(rustix::fs::stat(self.at(path))?.st_size)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        match rustix::fs::stat(self.at(path)) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(rustix::fs::rename(self.at(from), self.at(to))?)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::unlink(self.at(path))?)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::mkdir(self.at(path), Mode::RWXU | Mode::RGRP | Mode::XGRP)?)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::rmdir(self.at(path))?)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(self.at(path))? {
+            // A name that is not text is none of ours.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(self.at(path), flags, Mode::empty())?;
+        Ok(retry_on_intr(|| rustix::fs::fsync(&fd))?)
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(&self.root_fd)?)
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstatvfs(&self.root_fd)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+struct OsFile(OwnedFd);
+
+impl File for OsFile {
+    fn write_at(&self, parts: &[IoSlice<'_>], mut pos: u64) -> io::Result<()> {
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().filter(|part| !part.is_empty()).copied().collect();
+        let mut left: &mut [IoSlice<'_>] = &mut slices;
+        while !left.is_empty() {
+            let some = left.get(..left.len().min(MAX_SLICES)).unwrap_or_default();
+            let written = retry_on_intr(|| rustix::io::pwritev(&self.0, some, pos))?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            pos = pos.saturating_add(u64::try_from(written).unwrap_or(u64::MAX));
+            IoSlice::advance_slices(&mut left, written);
+        }
+        Ok(())
+    }
+
+    fn read_at(&self, buf: &mut [u8], pos: u64) -> io::Result<usize> {
+        let mut filled = 0_usize;
+        while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            let at = pos.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
+            match rustix::io::pread(&self.0, rest, at) {
+                Ok(0) => break,
+                Ok(read) => filled = filled.saturating_add(read),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn read_at_nowait(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>> {
+        let read =
+            retry_on_intr(|| rustix::io::preadv2(&self.0, &mut [IoSliceMut::new(buf)], pos, ReadWriteFlags::NOWAIT));
+        match read {
+            Ok(read) => Ok(Some(read)),
+            // A file system that knows no such flag is one that may wait.
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        bytes(rustix::fs::fstat(&self.0)?.st_size)
+    }
+
+    fn truncate(&self, size: u64) -> io::Result<()> {
+        Ok(retry_on_intr(|| rustix::fs::ftruncate(&self.0, size))?)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        // Not repeated after a signal either: the first call may have taken the error along.
+        Ok(rustix::fs::fdatasync(&self.0)?)
+    }
+
+    fn drop_cache(&self) -> io::Result<()> {
+        Ok(rustix::fs::fadvise(&self.0, 0, None, Advice::DontNeed)?)
+    }
+}
+
+fn bytes(size: i64) -> io::Result<u64> {
+    u64::try_from(size).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests;
