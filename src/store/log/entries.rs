@@ -226,9 +226,11 @@ impl<E: Entry> EntryFile<E> {
         if size > 0 {
             let file = self.open(disk)?;
             while let Some(at) = kept.checked_sub(1) {
-                // What cannot be read as an entry is none.
-                let entry = self.entry(&*file, at).ok();
-                let before = at.checked_sub(1).and_then(|before| self.entry(&*file, before).ok());
+                let entry = self.readable(&*file, at)?;
+                let before = match at.checked_sub(1) {
+                    Some(before) => self.readable(&*file, before)?,
+                    None => None,
+                };
                 match entry {
                     Some(entry) if keeps(before.as_ref(), &entry)? => {
                         last = Some(entry);
@@ -288,6 +290,15 @@ impl<E: Entry> EntryFile<E> {
     fn entry(&self, file: &dyn File, at: u64) -> Result<E, StoreError> {
         let found = self.entries(file, at, 1)?;
         found.first().copied().ok_or_else(|| self.bad_entry(at))
+    }
+
+    /// The entry at a place; `None` when the bytes there are none.
+    fn readable(&self, file: &dyn File, at: u64) -> Result<Option<E>, StoreError> {
+        let mut bytes = vec![0; E::BYTES];
+        let read = file
+            .read_at(&mut bytes, Self::position(at))
+            .map_err(|error| self.read_error(&error))?;
+        Ok(bytes.get(..read).and_then(E::decode))
     }
 
     fn entries(&self, file: &dyn File, at: u64, count: u64) -> Result<Vec<E>, StoreError> {

@@ -23,7 +23,8 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 use crate::engine::Offset;
-use crate::engine::log::{AbortedTransaction, Growth, LeaderEpochs, LogSettings};
+use crate::engine::log::{Growth, LeaderEpochs, LogSettings};
+use crate::engine::partition::Aborted;
 use crate::store::StoreError;
 
 pub use append::Appended;
@@ -31,7 +32,7 @@ pub use open::{OpenHow, Opened, Torn, delete_dir, remove_condemned};
 pub use reader::{LogReader, ReadOutcome, ReadWish};
 pub use replay::Replay;
 pub use sync::SyncJob;
-pub use times::{FirstAtOrAfter, TimestampOffset};
+pub use times::TimestampOffset;
 
 use reader::Hints;
 use segment::{Place, Segment};
@@ -169,7 +170,7 @@ impl Log {
 
     /// Notes an aborted transaction that left data here, in the segment that holds its marker (T-505). Readers see it at
     /// once: to be called before a last stable offset beyond the marker is published. In order of markers.
-    pub fn note_aborted(&mut self, aborted: AbortedTransaction) {
+    pub fn note_aborted(&mut self, aborted: Aborted) {
         let segments = self.shared.segments();
         let holder = segments
             .iter()

@@ -6,8 +6,9 @@ use bytes::{Bytes, BytesMut};
 
 use crate::engine::Offset;
 use crate::engine::batch::{HEADER_BYTES, Header};
+use crate::engine::log::OffsetEntry;
 use crate::engine::log::scan::check_shape;
-use crate::engine::log::{AbortedTransaction, OffsetEntry};
+use crate::engine::partition::Aborted;
 use crate::store::StoreError;
 use crate::store::log::entries::Lookup;
 use crate::store::log::segment::{Handle, Segment, shown};
@@ -131,14 +132,14 @@ impl LogReader {
         let mut found = Vec::new();
         let mut over = false;
         for segment in segments.iter().skip(first) {
-            let mut take = |entry: AbortedTransaction| {
+            let mut take = |entry: Aborted| {
                 if entry.touches(from, upper) {
                     found.push((entry.first_offset, entry.producer_id));
                 }
                 over = entry.ends_search(upper);
                 !over
             };
-            let skips = |entry: &AbortedTransaction| entry.last_offset < from;
+            let skips = |entry: &Aborted| entry.last_offset < from;
             match segment.aborted.each_after(segment.disk(), &skips, how, &mut take)? {
                 Lookup::Found(()) if over => break,
                 Lookup::Found(()) => {}

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use crate::engine::Offset;
 use crate::engine::batch::{HEADER_BYTES, Header};
 use crate::engine::log::segments::{FileKind, file_name};
-use crate::engine::log::{AbortedTransaction, Growth, OffsetEntry, TimeEntry};
+use crate::engine::log::{Growth, OffsetEntry, TimeEntry};
+use crate::engine::partition::Aborted;
 use crate::store::StoreError;
 use crate::store::disk::{Disk, File};
 use crate::store::log::ReadHow;
@@ -53,7 +54,7 @@ pub(super) struct Segment {
     rebuilt: AtomicBool,
     pub(super) offsets: EntryFile<OffsetEntry>,
     pub(super) times: EntryFile<TimeEntry>,
-    pub(super) aborted: EntryFile<AbortedTransaction>,
+    pub(super) aborted: EntryFile<Aborted>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -269,7 +270,7 @@ impl Segment {
 
     /// Forgets the aborted transactions whose markers lie at or above `from`, and entries that no marker stands for.
     pub(super) fn cut_aborted(&self, from: Offset) -> Result<(), StoreError> {
-        let keeps = &mut |before: Option<&AbortedTransaction>, entry: &AbortedTransaction| {
+        let keeps = &mut |before: Option<&Aborted>, entry: &Aborted| {
             let rises = before.is_none_or(|before| before.last_offset < entry.last_offset);
             let plausible = rises && entry.first_offset < entry.last_offset && entry.last_offset < from;
             let marker = if plausible {
