@@ -21,9 +21,9 @@ impl StoreError {
     /// Sorts a failed *write* or metadata operation (storage rule 3.5.5): no space is `Full`, anything else `Broken`.
     #[must_use]
     pub fn from_write(what: &str, error: &io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(format!("{what}: {error}")),
-            _ => Self::Broken(format!("{what}: {error}")),
+        match error.kind() == io::ErrorKind::StorageFull || error.kind() == io::ErrorKind::QuotaExceeded {
+            true => Self::Full(format!("{what}: {error}")),
+            false => Self::Broken(format!("{what}: {error}")),
         }
     }
 

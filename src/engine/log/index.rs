@@ -1,6 +1,7 @@
 //! Entries of the three index files, byte for byte Kafka's, and the search over them.
 
 use crate::engine::Offset;
+use crate::engine::partition::Aborted;
 
 /// One fixed-size entry of an index file.
 pub trait Entry: Copy + Send + Sync {
@@ -64,25 +65,18 @@ impl Entry for TimeEntry {
     }
 }
 
-/// An aborted transaction that left data on the partition: an entry of `.txnindex` (T-505).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AbortedTransaction {
-    /// Whose it was.
-    pub producer_id: i64,
-    /// First offset of its first data batch.
-    pub first_offset: Offset,
-    /// Offset of its marker.
-    pub last_offset: Offset,
-    /// First offset of the earliest other transaction still open then, else the offset after the marker (T-506).
-    pub last_stable_offset: Offset,
-}
-
-impl Entry for AbortedTransaction {
+/// An entry of `.txnindex` (T-505).
+impl Entry for Aborted {
     const BYTES: usize = 34;
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&0_i16.to_be_bytes());
-        for value in [self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset] {
+        for value in [
+            self.producer_id,
+            self.first_offset,
+            self.last_offset,
+            self.last_stable_offset,
+        ] {
             out.extend_from_slice(&value.to_be_bytes());
         }
     }
@@ -100,7 +94,7 @@ impl Entry for AbortedTransaction {
     }
 }
 
-impl AbortedTransaction {
+impl Aborted {
     /// Whether a reader that was given `from..upper` must be told of it (T-513 R, T-514).
     #[must_use]
     pub fn touches(&self, from: Offset, upper: Offset) -> bool {

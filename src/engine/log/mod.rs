@@ -4,7 +4,8 @@ pub mod epochs;
 pub mod index;
 pub mod scan;
 pub mod segments;
+pub mod times;
 
 pub use epochs::LeaderEpochs;
-pub use index::{AbortedTransaction, Entry, OffsetEntry, TimeEntry};
+pub use index::{Entry, OffsetEntry, TimeEntry};
 pub use segments::{Growth, LogSettings};

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::engine::Offset;
-use crate::engine::batch::{HEADER_BYTES, Header};
+use crate::engine::batch::Header;
+use crate::engine::log::LeaderEpochs;
 use crate::engine::log::segments::FileKind;
-use crate::engine::log::{AbortedTransaction, LeaderEpochs};
+use crate::engine::partition::Aborted;
 use crate::store::StoreError;
 use crate::store::log::checkpoint::snapshots;
 use crate::store::log::open::Found;
@@ -17,9 +18,9 @@ pub trait Replay {
     /// Takes a snapshot file's bytes; false when they are not a valid one, and an older one or none is tried.
     fn snapshot(&mut self, bytes: &[u8]) -> bool;
 
-    /// Takes the next batch after the snapshot; of a control batch its records as well. What it returns is an aborted
+    /// Takes the next batch after the snapshot; `control` is the whole batch where it is a control batch. What it returns is an aborted
     /// transaction that this marker ends (T-505): it becomes known to readers.
-    fn batch(&mut self, header: &Header, control: Option<&[u8]>) -> Option<AbortedTransaction>;
+    fn batch(&mut self, header: &Header, control: Option<&[u8]>) -> Option<Aborted>;
 }
 
 /// Loads the newest snapshot that `visitor` accepts and shows it every batch after that. Gives the snapshots' offset, if
@@ -36,7 +37,11 @@ pub(super) fn replay(
         return Ok((snapshot, rejected));
     }
     for (at, segment) in found.segments.iter().enumerate() {
-        if found.segments.get(at.saturating_add(1)).is_some_and(|next| next.base <= from) {
+        if found
+            .segments
+            .get(at.saturating_add(1))
+            .is_some_and(|next| next.base <= from)
+        {
             continue;
         }
         // Entries from here on come again, from the markers themselves.
@@ -96,7 +101,7 @@ fn visit(
         if header.last_offset() >= from {
             let control = match header.is_control() {
                 true => match window.view(pos, size)? {
-                    View::Bytes(bytes) => Some(bytes.get(HEADER_BYTES..).unwrap_or_default()),
+                    View::Bytes(bytes) => Some(bytes),
                     View::Short | View::WouldBlock => return Err(segment.damaged(pos, "cannot be read")),
                 },
                 false => None,

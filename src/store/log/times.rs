@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::engine::Offset;
 use crate::engine::batch::Header;
 use crate::engine::log::TimeEntry;
+use crate::engine::log::times::first_at_or_after;
 use crate::store::StoreError;
 use crate::store::log::LogReader;
 use crate::store::log::entries::Lookup;
@@ -16,10 +17,6 @@ use crate::store::log::{ReadHow, ReadOutcome};
 
 /// Bytes of the buffer that headers are walked with.
 const WALK_BYTES: usize = 32 * 1024;
-
-/// Looks into a whole batch, compressed or not: the first record with a timestamp of at least the second argument and an
-/// offset of at least the third; its timestamp and offset. `None` when no record is, or when it cannot be told.
-pub type FirstAtOrAfter<'a> = &'a dyn Fn(&[u8], i64, Offset) -> Option<(i64, Offset)>;
 
 /// A record found by its timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,18 +40,19 @@ impl LogReader {
         &self,
         wanted: i64,
         within: Range<Offset>,
-        first: FirstAtOrAfter<'_>,
     ) -> Result<Option<TimestampOffset>, StoreError> {
         let segments = self.shared.segments();
         for (at, segment) in segments.iter().enumerate() {
-            let ended = segments.get(at.saturating_add(1)).is_some_and(|next| next.base <= within.start);
+            let ended = segments
+                .get(at.saturating_add(1))
+                .is_some_and(|next| next.base <= within.start);
             if ended || segment.largest()?.is_none_or(|(timestamp, _)| timestamp < wanted) {
                 continue;
             }
             if segment.base >= within.end {
                 break;
             }
-            if let Some(found) = search(segment, wanted, &within, first)? {
+            if let Some(found) = search(segment, wanted, &within)? {
                 return Ok(Some(found).filter(|found| found.offset < within.end));
             }
         }
@@ -66,17 +64,13 @@ impl LogReader {
     ///
     /// # Errors
     /// `Damaged`: a place on the way cannot be read.
-    pub fn max_timestamp(
-        &self,
-        within: Range<Offset>,
-        first: FirstAtOrAfter<'_>,
-    ) -> Result<Option<TimestampOffset>, StoreError> {
+    pub fn max_timestamp(&self, within: Range<Offset>) -> Result<Option<TimestampOffset>, StoreError> {
         let mut largest: Option<i64> = None;
         for segment in self.shared.segments().iter() {
             largest = largest.max(segment.largest()?.map(|(timestamp, _)| timestamp));
         }
         match largest {
-            Some(timestamp) => self.offset_for_timestamp(timestamp, within, first),
+            Some(timestamp) => self.offset_for_timestamp(timestamp, within),
             None => Ok(None),
         }
     }
@@ -86,7 +80,13 @@ impl LogReader {
     /// # Errors
     /// `Damaged`: the place cannot be read.
     pub fn epoch_at(&self, offset: Offset) -> Result<Option<i32>, StoreError> {
-        let wish = ReadWish { from: offset, limit: Offset::MAX, max_bytes: 1, at_least_one: true, how: ReadHow::Block };
+        let wish = ReadWish {
+            from: offset,
+            limit: Offset::MAX,
+            max_bytes: 1,
+            at_least_one: true,
+            how: ReadHow::Block,
+        };
         Ok(match self.read(&wish)? {
             ReadOutcome::Bytes { bytes, .. } => Header::read(&bytes).map(|header| header.leader_epoch),
             ReadOutcome::WouldBlock | ReadOutcome::Gone => None,
@@ -94,12 +94,7 @@ impl LogReader {
     }
 }
 
-fn search(
-    segment: &Arc<Segment>,
-    wanted: i64,
-    within: &Range<Offset>,
-    first: FirstAtOrAfter<'_>,
-) -> Result<Option<TimestampOffset>, StoreError> {
+fn search(segment: &Arc<Segment>, wanted: i64, within: &Range<Offset>) -> Result<Option<TimestampOffset>, StoreError> {
     let Handle::File(file) = segment.handle(ReadHow::Block)? else {
         return Ok(None);
     };
@@ -119,8 +114,14 @@ fn search(
             let View::Bytes(batch) = window.view(pos, size)? else {
                 return Err(segment.damaged(pos, "cannot be read"));
             };
-            if let Some((timestamp, offset)) = first(batch, wanted, within.start) {
-                return Ok(Some(TimestampOffset { timestamp, offset, leader_epoch: header.leader_epoch }));
+            let found = first_at_or_after(batch, wanted, within.start);
+            let found = found.map_err(|broken| segment.damaged(pos, &format!("{broken:?}")))?;
+            if let Some((timestamp, offset)) = found {
+                return Ok(Some(TimestampOffset {
+                    timestamp,
+                    offset,
+                    leader_epoch: header.leader_epoch,
+                }));
             }
         }
         pos = pos.saturating_add(as_u64(size));
