@@ -153,10 +153,10 @@ impl Broker {
         timeout_ms: i32,
         expected: Option<Producer>,
     ) -> Result<Producer, Refusal> {
-        match self.ask(Command::InitProducer { id, timeout_ms, expected }).await? {
-            Answer::Producer(producer) => Ok(producer),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Producer(producer) = self.ask(Command::InitProducer { id, timeout_ms, expected }).await? else {
+            return Err(misplaced());
+        };
+        Ok(producer)
     }
 
     /// AddPartitionsToTxn, AddOffsetsToTxn.
@@ -191,10 +191,8 @@ impl Broker {
         &self,
         ids: Vec<TransactionalId>,
     ) -> Result<Vec<Result<Described, (TransactionalId, Refusal)>>, Refusal> {
-        match self.ask(Command::DescribeTxns(ids)).await? {
-            Answer::Txns(txns) => Ok(txns),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Txns(txns) = self.ask(Command::DescribeTxns(ids)).await? else { return Err(misplaced()) };
+        Ok(txns)
     }
 
     /// ListTransactions, unfiltered.
@@ -202,10 +200,8 @@ impl Broker {
     /// # Errors
     /// Only when the process stops.
     pub async fn list_txns(&self) -> Result<Vec<Described>, Refusal> {
-        match self.ask(Command::ListTxns).await? {
-            Answer::Txns(txns) => Ok(txns.into_iter().flatten().collect()),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Txns(txns) = self.ask(Command::ListTxns).await? else { return Err(misplaced()) };
+        Ok(txns.into_iter().flatten().collect())
     }
 
     /// JoinGroup. A refusal is in the answer.
@@ -253,10 +249,8 @@ impl Broker {
     }
 
     async fn ask_group(&self, command: Command) -> Result<GroupAnswer, Refusal> {
-        match self.ask(command).await? {
-            Answer::Group(answer) => Ok(*answer),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Group(answer) = self.ask(command).await? else { return Err(misplaced()) };
+        Ok(*answer)
     }
 
     /// OffsetCommit.
@@ -277,10 +271,10 @@ impl Broker {
         parts: Option<Vec<PartId>>,
         require_stable: bool,
     ) -> Result<Vec<(PartId, Seen)>, Refusal> {
-        match self.ask(Command::FetchOffsets { group, parts, require_stable }).await? {
-            Answer::Offsets(offsets) => Ok(offsets),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Offsets(offsets) = self.ask(Command::FetchOffsets { group, parts, require_stable }).await? else {
+            return Err(misplaced());
+        };
+        Ok(offsets)
     }
 
     /// DescribeGroups; all groups for an empty list.
@@ -291,10 +285,8 @@ impl Broker {
         &self,
         ids: Vec<GroupId>,
     ) -> Result<Vec<(GroupId, Option<GroupDescription>)>, Refusal> {
-        match self.ask(Command::DescribeGroups(ids)).await? {
-            Answer::Groups(groups) => Ok(groups),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Groups(groups) = self.ask(Command::DescribeGroups(ids)).await? else { return Err(misplaced()) };
+        Ok(groups)
     }
 
     /// CreateTopics; ids are drawn here.
@@ -306,10 +298,8 @@ impl Broker {
         specs: Vec<CreateTopic>,
     ) -> Result<Vec<(String, Result<CreatedTopic, (Refusal, String)>)>, Refusal> {
         let drawn = specs.into_iter().map(|spec| (spec, fresh_topic_id())).collect();
-        match self.ask(Command::CreateTopics(drawn)).await? {
-            Answer::Created(created) => Ok(created),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Created(created) = self.ask(Command::CreateTopics(drawn)).await? else { return Err(misplaced()) };
+        Ok(created)
     }
 
     /// DeleteTopics.
@@ -320,10 +310,8 @@ impl Broker {
         &self,
         keys: Vec<TopicKey>,
     ) -> Result<Vec<Result<(TopicId, TopicName), Refusal>>, Refusal> {
-        match self.ask(Command::DeleteTopics(keys)).await? {
-            Answer::Deleted(deleted) => Ok(deleted),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Deleted(deleted) = self.ask(Command::DeleteTopics(keys)).await? else { return Err(misplaced()) };
+        Ok(deleted)
     }
 
     /// The ledger in figures.
@@ -331,10 +319,8 @@ impl Broker {
     /// # Errors
     /// Only when the process stops.
     pub async fn gauges(&self) -> Result<LedgerGauges, Refusal> {
-        match self.ask(Command::Gauges).await? {
-            Answer::Gauges(gauges) => Ok(*gauges),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Gauges(gauges) = self.ask(Command::Gauges).await? else { return Err(misplaced()) };
+        Ok(*gauges)
     }
 
     /// Stores a batch; answered when it is on disk if it is to be durable or transactional. Up to the first await the
@@ -368,7 +354,7 @@ impl Broker {
             Some(Answer::Unverified) => Ok(None),
             Some(Answer::RefusedAt(refusal, log_start)) => Err(refused(refusal, Some(log_start))),
             Some(Answer::Refused(refusal)) => Err(refused(refusal, None)),
-            Some(other) => Err(refused(misplaced(&other), None)),
+            Some(_) => Err(refused(misplaced(), None)),
         }
     }
 
@@ -380,10 +366,8 @@ impl Broker {
         };
         let verdict = self.ask(Command::Verify { id, producer, part }).await;
         verdict.map(drop).map_err(|refusal| {
-            refused(match refusal {
-                Refusal::ProducerFenced => Refusal::InvalidProducerEpoch,
-                other => other,
-            })
+            let fenced = refusal == Refusal::ProducerFenced;
+            refused(if fenced { Refusal::InvalidProducerEpoch } else { refusal })
         })
     }
 
@@ -394,10 +378,10 @@ impl Broker {
     pub async fn describe_producers(&self, part: PartId) -> Result<Vec<ProducerState>, Refusal> {
         let waiting = self.router.mailroom.wait();
         self.router.deliver(Post::Part(part, PartLetter::Describe(waiting.to)));
-        match answered(waiting, Refusal::NotLeaderOrFollower).await? {
-            Answer::Producers(producers) => Ok(producers),
-            other => Err(misplaced(&other)),
-        }
+        let Answer::Producers(producers) = answered(waiting, Refusal::NotLeaderOrFollower).await? else {
+            return Err(misplaced());
+        };
+        Ok(producers)
     }
 
     /// A partition to read from; loads it if need be.
@@ -462,7 +446,7 @@ async fn answered(waiting: Waiting<'_>, gone: Refusal) -> Result<Answer, Refusal
 }
 
 /// An answer of another kind than was asked for: ours is the mistake, and the client may ask again.
-fn misplaced(answer: &Answer) -> Refusal {
-    tracing::error!(?answer, "an owner answered with another kind of answer");
+fn misplaced() -> Refusal {
+    tracing::error!("an owner answered with another kind of answer");
     Refusal::CoordinatorNotAvailable
 }

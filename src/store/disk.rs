@@ -143,8 +143,7 @@ pub fn replace_file(disk: &dyn Disk, path: &Path, content: &[u8]) -> Result<(), 
     file.write_at(&[IoSlice::new(content)], 0).map_err(Replacing::Write)?;
     file.sync_data().map_err(Replacing::Sync)?;
     disk.rename(&temporary, path).map_err(Replacing::Write)?;
-    disk.sync_dir(path.parent().unwrap_or(Path::new("")))
-        .map_err(Replacing::Sync)
+    disk.sync_dir(path.parent().unwrap_or(Path::new(""))).map_err(Replacing::Sync)
 }
 
 /// What the temporary file of [`replace_file`] ends with; such files are worthless after a crash.

@@ -69,22 +69,13 @@ impl Rule {
     /// Strikes every such operation on paths containing `path` until lifted.
     #[must_use]
     pub fn always(operation: Operation, path: &str, fault: Fault) -> Self {
-        Self {
-            operation,
-            path: path.to_owned(),
-            after: 0,
-            times: None,
-            fault,
-        }
+        Self { operation, path: path.to_owned(), after: 0, times: None, fault }
     }
 
     /// Strikes the next such operation only.
     #[must_use]
     pub fn once(operation: Operation, path: &str, fault: Fault) -> Self {
-        Self {
-            times: Some(1),
-            ..Self::always(operation, path, fault)
-        }
+        Self { times: Some(1), ..Self::always(operation, path, fault) }
     }
 }
 
@@ -161,11 +152,7 @@ impl FaultyDisk {
     }
 
     fn wrap(&self, path: &Path, inner: Arc<dyn File>) -> Arc<dyn File> {
-        Arc::new(FaultyFile {
-            inner,
-            path: path.to_path_buf(),
-            faults: self.faults.clone(),
-        })
+        Arc::new(FaultyFile { inner, path: path.to_path_buf(), faults: self.faults.clone() })
     }
 }
 
@@ -234,8 +221,7 @@ struct FaultyFile {
 
 impl File for FaultyFile {
     fn write_at(&self, parts: &[IoSlice<'_>], pos: u64) -> io::Result<()> {
-        self.faults
-            .write(&self.path, parts, |parts| self.inner.write_at(parts, pos))
+        self.faults.write(&self.path, parts, |parts| self.inner.write_at(parts, pos))
     }
 
     fn read_at(&self, buf: &mut [u8], pos: u64) -> io::Result<usize> {

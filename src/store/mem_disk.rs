@@ -40,10 +40,7 @@ pub struct MemDisk {
 
 impl Default for MemDisk {
     fn default() -> Self {
-        Self {
-            tree: Arc::new(Mutex::new(Tree::new())),
-            faults: Faults::default(),
-        }
+        Self { tree: Arc::new(Mutex::new(Tree::new())), faults: Faults::default() }
     }
 }
 
@@ -61,10 +58,7 @@ impl MemDisk {
     pub fn crash(&self, cut: Cut) -> Self {
         let mut choice = Choice::new(cut);
         let tree = self.tree.lock().after_cut(&mut choice);
-        Self {
-            tree: Arc::new(Mutex::new(tree)),
-            faults: Faults::default(),
-        }
+        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default() }
     }
 
     /// Bytes of a file as they are now.
@@ -87,12 +81,7 @@ impl MemDisk {
     }
 
     fn handle(&self, path: &Path, node: usize) -> Arc<dyn File> {
-        Arc::new(MemFile {
-            tree: Arc::clone(&self.tree),
-            node,
-            path: path.to_path_buf(),
-            faults: self.faults.clone(),
-        })
+        Arc::new(MemFile { tree: Arc::clone(&self.tree), node, path: path.to_path_buf(), faults: self.faults.clone() })
     }
 }
 
@@ -276,10 +265,7 @@ impl FileNode {
     }
 
     fn read(&self, buf: &mut [u8], pos: u64) -> usize {
-        let rest = usize::try_from(pos)
-            .ok()
-            .and_then(|at| self.live.get(at..))
-            .unwrap_or_default();
+        let rest = usize::try_from(pos).ok().and_then(|at| self.live.get(at..)).unwrap_or_default();
         let count = rest.len().min(buf.len());
         if let (Some(into), Some(from)) = (buf.get_mut(..count), rest.get(..count)) {
             into.copy_from_slice(from);
@@ -330,12 +316,7 @@ impl FileNode {
         }
         let size = choice.between(self.durable.len(), self.live.len());
         image.resize(size, 0);
-        Self {
-            live: image.clone(),
-            durable: image,
-            cold: true,
-            ..Self::default()
-        }
+        Self { live: image.clone(), durable: image, cold: true, ..Self::default() }
     }
 }
 

@@ -29,10 +29,7 @@ impl OsDisk {
         std::fs::create_dir_all(root)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root_fd = rustix::fs::open(root, flags, Mode::empty())?;
-        Ok(Self {
-            root: root.to_path_buf(),
-            root_fd,
-        })
+        Ok(Self { root: root.to_path_buf(), root_fd })
     }
 
     /// Whether the directory is a mount of its own, so that [`Disk::sync_all`] flushes our files and nothing else.

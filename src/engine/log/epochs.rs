@@ -49,10 +49,7 @@ impl LeaderEpochs {
         }
         let after = self.0.partition_point(|(epoch, _)| *epoch <= requested);
         let next_start = self.0.get(after).map_or(end, |(_, start)| *start);
-        let epoch = after
-            .checked_sub(1)
-            .and_then(|at| self.0.get(at))
-            .map_or(requested, |(epoch, _)| *epoch);
+        let epoch = after.checked_sub(1).and_then(|at| self.0.get(at)).map_or(requested, |(epoch, _)| *epoch);
         (epoch, next_start)
     }
 
@@ -78,10 +75,7 @@ impl LeaderEpochs {
         for line in lines {
             let (epoch, start) = line.split_once(' ')?;
             let entry = (epoch.parse().ok()?, start.parse().ok()?);
-            if entries
-                .last()
-                .is_some_and(|last| last.0 >= entry.0 || last.1 >= entry.1)
-            {
+            if entries.last().is_some_and(|last| last.0 >= entry.0 || last.1 >= entry.1) {
                 return None;
             }
             entries.push(entry);
@@ -104,11 +98,7 @@ pub fn topic_id_text(topic: TopicId) -> String {
     let bits = u128::from_be_bytes(topic.0);
     (0..22_u32)
         .filter_map(|at| {
-            let six = if at == 21 {
-                bits << 4
-            } else {
-                bits >> 122_u32.saturating_sub(at.saturating_mul(6))
-            };
+            let six = if at == 21 { bits << 4 } else { bits >> 122_u32.saturating_sub(at.saturating_mul(6)) };
             let index = usize::try_from(six & 63).ok()?;
             ALPHABET.get(index).map(|byte| char::from(*byte))
         })

@@ -71,12 +71,7 @@ impl Entry for Aborted {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&0_i16.to_be_bytes());
-        for value in [
-            self.producer_id,
-            self.first_offset,
-            self.last_offset,
-            self.last_stable_offset,
-        ] {
+        for value in [self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset] {
             out.extend_from_slice(&value.to_be_bytes());
         }
     }

@@ -19,10 +19,7 @@ impl Expected {
     /// What must follow this batch.
     #[must_use]
     pub fn after(header: &Header) -> Self {
-        Self {
-            next_offset: header.next_offset(),
-            leader_epoch: header.leader_epoch,
-        }
+        Self { next_offset: header.next_offset(), leader_epoch: header.leader_epoch }
     }
 }
 
@@ -98,11 +95,7 @@ pub fn check_shape(header: &Header, left: u64) -> Result<usize, Flaw> {
 /// # Errors
 /// [`Flaw::BadChecksum`].
 pub fn check_sum(header: &Header, bytes: &[u8]) -> Result<(), Flaw> {
-    if batch::checksum(bytes) == header.crc {
-        Ok(())
-    } else {
-        Err(Flaw::BadChecksum)
-    }
+    if batch::checksum(bytes) == header.crc { Ok(()) } else { Err(Flaw::BadChecksum) }
 }
 
 /// Judges the batch at the front of `bytes`, which reach to the end of the file.
@@ -175,12 +168,7 @@ pub fn scan(bytes: &[u8], start: Expected, witness: Offset) -> Scanned {
     }
     let more = flaw.is_some() && has_sound_batch(bytes, at.saturating_add(1), expected.next_offset);
     let verdict = verdict(flaw, expected.next_offset, witness, more);
-    Scanned {
-        sound_bytes: at,
-        next_offset: expected.next_offset,
-        flaw,
-        verdict,
-    }
+    Scanned { sound_bytes: at, next_offset: expected.next_offset, flaw, verdict }
 }
 
 /// Candidates whose checksum is looked at before the search gives up: a payload may be full of what looks like headers.
@@ -192,9 +180,7 @@ fn has_sound_batch(bytes: &[u8], start: usize, from: Offset) -> bool {
         let Some((found, header)) = find_candidate(bytes, at, from) else {
             return false;
         };
-        let whole = header
-            .size()
-            .and_then(|size| bytes.get(found..found.checked_add(size)?));
+        let whole = header.size().and_then(|size| bytes.get(found..found.checked_add(size)?));
         if whole.is_some_and(|whole| check_sum(&header, whole).is_ok()) {
             return true;
         }

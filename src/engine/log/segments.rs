@@ -41,13 +41,7 @@ pub enum FileKind {
 
 impl FileKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Log,
-        Self::OffsetIndex,
-        Self::TimeIndex,
-        Self::TransactionIndex,
-        Self::Snapshot,
-    ];
+    pub const ALL: [Self; 5] = [Self::Log, Self::OffsetIndex, Self::TimeIndex, Self::TransactionIndex, Self::Snapshot];
 
     /// What follows the twenty digits.
     #[must_use]
@@ -96,11 +90,8 @@ pub fn partition_dir(topic: &str, partition: i32) -> String {
 pub fn condemned_dir(dir: &str, unique: u128) -> String {
     let suffix = format!(".{unique:032x}-delete");
     let room = MAX_NAME_BYTES.saturating_sub(suffix.len());
-    let kept: String = dir
-        .char_indices()
-        .take_while(|(at, c)| at.saturating_add(c.len_utf8()) <= room)
-        .map(|(_, c)| c)
-        .collect();
+    let kept: String =
+        dir.char_indices().take_while(|(at, c)| at.saturating_add(c.len_utf8()) <= room).map(|(_, c)| c).collect();
     kept + &suffix
 }
 
@@ -200,10 +191,7 @@ impl Growth {
         if timestamp <= self.last_time.unwrap_or(-1) {
             return None;
         }
-        Some(TimeEntry {
-            timestamp,
-            relative_offset: relative(offset, self.base)?,
-        })
+        Some(TimeEntry { timestamp, relative_offset: relative(offset, self.base)? })
     }
 
     /// The segment after that entry was added to its time index.

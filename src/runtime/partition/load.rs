@@ -9,7 +9,7 @@ use super::{PartitionOwner, Settings};
 use crate::engine::batch::Header;
 use crate::engine::catalog::Topic;
 use crate::engine::ledger::rows::PartRow;
-use crate::engine::log::{AbortedTransaction, LogSettings};
+use crate::engine::log::LogSettings;
 use crate::engine::partition::{Aborted, Partition};
 use crate::engine::{Now, PartId, Producer};
 use crate::store::StoreError;
@@ -43,12 +43,6 @@ impl Source {
     }
 }
 
-/// An aborted transaction as the log's index keeps it.
-pub(super) fn aborted_entry(aborted: Aborted) -> AbortedTransaction {
-    let Aborted { producer_id, first_offset, last_offset, last_stable_offset } = aborted;
-    AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset }
-}
-
 /// Feeds a partition's engine from its log.
 struct Rebuild {
     engine: Partition,
@@ -66,8 +60,8 @@ impl Replay for Rebuild {
         valid
     }
 
-    fn batch(&mut self, header: &Header, control: Option<&[u8]>) -> Option<AbortedTransaction> {
-        self.engine.replay(header, control, self.now).map(aborted_entry)
+    fn batch(&mut self, header: &Header, control: Option<&[u8]>) -> Option<Aborted> {
+        self.engine.replay(header, control, self.now)
     }
 }
 

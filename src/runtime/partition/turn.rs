@@ -165,7 +165,7 @@ impl PartitionOwner {
     /// The bytes are in the file: what becomes of the turn.
     fn written(&mut self, mut gathered: Gathered, end_before: i64, turn: &mut Turn) -> Result<(), StoreError> {
         for aborted in std::mem::take(&mut gathered.aborted) {
-            self.log.note_aborted(super::load::aborted_entry(aborted));
+            self.log.note_aborted(aborted);
         }
         let view = self.view();
         // Rule L: a run of closing markers that starts where everything is published may be shown before its own

@@ -63,14 +63,8 @@ impl Log {
 
     fn plan<B: AsRef<[u8]>>(&self, growth: Growth, batches: &[B], now_ms: i64) -> Result<Plan, StoreError> {
         let epoch = self.leader_epoch().unwrap_or(0);
-        let mut expected = Expected {
-            next_offset: self.next_offset,
-            leader_epoch: epoch,
-        };
-        let mut plan = Plan {
-            runs: Vec::new(),
-            headers: Vec::with_capacity(batches.len()),
-        };
+        let mut expected = Expected { next_offset: self.next_offset, leader_epoch: epoch };
+        let mut plan = Plan { runs: Vec::new(), headers: Vec::with_capacity(batches.len()) };
         let mut run = Run::at(growth, None, 0);
         for (at, bytes) in batches.iter().enumerate() {
             let bytes = bytes.as_ref();
@@ -115,9 +109,7 @@ impl Log {
     /// one was cut would prove damage where there is none.
     fn undo(&self, fresh: &[Arc<Segment>], bytes: u64) -> Result<(), StoreError> {
         for segment in fresh.iter().rev() {
-            segment
-                .remove()
-                .map_err(|error| StoreError::Broken(format!("taking back an append: {error}")))?;
+            segment.remove().map_err(|error| StoreError::Broken(format!("taking back an append: {error}")))?;
         }
         if !fresh.is_empty() {
             self.shared.place.sync_dir()?;
@@ -158,20 +150,14 @@ impl Log {
         }
         self.next_offset = plan.headers.last().map_or(self.next_offset, Header::next_offset);
         self.debt = self.debt.saturating_add(written);
-        Appended {
-            next_offset: self.next_offset,
-            bytes: written,
-            rolled,
-        }
+        Appended { next_offset: self.next_offset, bytes: written, rolled }
     }
 
     fn grow(&mut self, run: Run) {
         if !run.offsets.is_empty() || !run.times.is_empty() {
             self.unflushed.insert(self.active.base, Arc::clone(&self.active));
         }
-        run.offsets
-            .into_iter()
-            .for_each(|entry| self.active.offsets.push(entry));
+        run.offsets.into_iter().for_each(|entry| self.active.offsets.push(entry));
         run.times.into_iter().for_each(|entry| self.active.times.push(entry));
         self.active.set_largest(run.growth.largest);
         self.active.set_bytes(run.growth.bytes);
@@ -220,14 +206,7 @@ impl Log {
 
 impl Run {
     fn at(growth: Growth, starts: Option<Offset>, first: usize) -> Self {
-        Self {
-            starts,
-            batches: first..first,
-            position: growth.bytes,
-            growth,
-            offsets: Vec::new(),
-            times: Vec::new(),
-        }
+        Self { starts, batches: first..first, position: growth.bytes, growth, offsets: Vec::new(), times: Vec::new() }
     }
 
     fn take(&mut self, header: &Header, size: usize, settings: &LogSettings) {

@@ -31,11 +31,7 @@ impl Log {
             self.epochs_file = Names::Durable;
         }
         let place = &self.shared.place;
-        replace(
-            place,
-            &crate::engine::log::segments::file_name(at, FileKind::Snapshot),
-            snapshot,
-        )?;
+        replace(place, &crate::engine::log::segments::file_name(at, FileKind::Snapshot), snapshot)?;
         remove_old_snapshots(place)?;
         self.debt = self.debt_after_synced();
         Ok(Some(RecoveryPoint {
@@ -67,43 +63,25 @@ impl Log {
     fn flush_indexes(&mut self) -> Result<(), StoreError> {
         let synced = self.synced;
         let mut new_names = false;
-        let below: Vec<_> = self
-            .unflushed
-            .range(..=synced.base)
-            .map(|(_, segment)| segment.clone())
-            .collect();
+        let below: Vec<_> = self.unflushed.range(..=synced.base).map(|(_, segment)| segment.clone()).collect();
         for segment in below {
             let disk = segment.disk();
             let covered = |relative: i32| segment.base.saturating_add(i64::from(relative)) < synced.offset;
-            new_names |= segment
-                .offsets
-                .flush(disk, &|entry: &OffsetEntry| covered(entry.relative_offset))?;
+            new_names |= segment.offsets.flush(disk, &|entry: &OffsetEntry| covered(entry.relative_offset))?;
             new_names |= segment.times.flush(disk, &|entry| covered(entry.relative_offset))?;
             // Unlike the other two this index cannot be told from a wrong one, and a missing entry shows aborted
             // records to readers: it is on disk before a recovery point relies on it.
-            new_names |= segment
-                .aborted
-                .flush(disk, &|entry| entry.last_offset < synced.offset)?;
+            new_names |= segment.aborted.flush(disk, &|entry| entry.last_offset < synced.offset)?;
             if segment.base < synced.base {
                 self.unflushed.remove(&segment.base);
             }
         }
-        if new_names {
-            self.shared.place.sync_dir()
-        } else {
-            Ok(())
-        }
+        if new_names { self.shared.place.sync_dir() } else { Ok(()) }
     }
 
     fn debt_after_synced(&self) -> u64 {
         let later = |segment: &&std::sync::Arc<Segment>| segment.base >= self.synced.base;
-        let bytes: u64 = self
-            .shared
-            .segments()
-            .iter()
-            .filter(later)
-            .map(|segment| segment.bytes())
-            .sum();
+        let bytes: u64 = self.shared.segments().iter().filter(later).map(|segment| segment.bytes()).sum();
         bytes.saturating_sub(self.synced.pos)
     }
 }
@@ -122,10 +100,7 @@ pub(super) fn replace(place: &Place, name: &str, content: &[u8]) -> Result<(), S
 
 /// Offsets of the snapshots that are there, newest first.
 pub(super) fn snapshots(place: &Place) -> Result<Vec<Offset>, StoreError> {
-    let names = place
-        .disk
-        .list(&place.dir)
-        .map_err(|error| StoreError::from_read(&shown(&place.dir), &error))?;
+    let names = place.disk.list(&place.dir).map_err(|error| StoreError::from_read(&shown(&place.dir), &error))?;
     let mut offsets: Vec<Offset> = names
         .iter()
         .filter_map(|name| parse_file_name(name))

@@ -63,14 +63,7 @@ impl<E: Entry> EntryFile<E> {
     }
 
     fn with(path: PathBuf, written: Written<E>) -> Self {
-        Self {
-            path,
-            state: RwLock::new(State {
-                written,
-                tail: Vec::new(),
-            }),
-            writing: Mutex::new(()),
-        }
+        Self { path, state: RwLock::new(State { written, tail: Vec::new() }), writing: Mutex::new(()) }
     }
 
     pub(super) fn push(&self, entry: E) {
@@ -81,10 +74,7 @@ impl<E: Entry> EntryFile<E> {
     pub(super) fn last(&self, disk: &dyn Disk) -> Result<(u64, Option<E>), StoreError> {
         let (count, written_last) = self.written(disk)?;
         let state = self.state.read();
-        Ok((
-            count.saturating_add(as_u64(state.tail.len())),
-            state.tail.last().copied().or(written_last),
-        ))
+        Ok((count.saturating_add(as_u64(state.tail.len())), state.tail.last().copied().or(written_last)))
     }
 
     /// The last entry that `holds` is true of and the first it is not; it must be true of a prefix only.
@@ -118,11 +108,7 @@ impl<E: Entry> EntryFile<E> {
         let file = self.open(disk)?;
         let at = partition_point(count, |at| Ok::<_, StoreError>(holds(&self.entry(&*file, at)?)))?;
         let last = at.checked_sub(1).map(|at| self.entry(&*file, at)).transpose()?;
-        let next = if at < count {
-            Some(self.entry(&*file, at)?)
-        } else {
-            next
-        };
+        let next = if at < count { Some(self.entry(&*file, at)?) } else { next };
         Ok(Lookup::Found((last, next)))
     }
 
@@ -200,16 +186,11 @@ impl<E: Entry> EntryFile<E> {
         };
         let mut bytes = Vec::new();
         moving.iter().for_each(|entry| entry.encode(&mut bytes));
-        file.write_at(&[IoSlice::new(&bytes)], Self::position(count))
-            .map_err(|error| self.write_error(&error))?;
-        file.sync_data()
-            .map_err(|error| StoreError::from_sync(&self.path.display().to_string(), &error))?;
+        file.write_at(&[IoSlice::new(&bytes)], Self::position(count)).map_err(|error| self.write_error(&error))?;
+        file.sync_data().map_err(|error| StoreError::from_sync(&self.path.display().to_string(), &error))?;
         let mut state = self.state.write();
         state.tail.drain(..moving.len());
-        state.written = Written::Known {
-            count: count.saturating_add(as_u64(moving.len())),
-            last: Some(last),
-        };
+        state.written = Written::Known { count: count.saturating_add(as_u64(moving.len())), last: Some(last) };
         Ok(created)
     }
 
@@ -240,14 +221,10 @@ impl<E: Entry> EntryFile<E> {
                 }
             }
             if Self::position(kept) != size {
-                file.truncate(Self::position(kept))
-                    .map_err(|error| self.write_error(&error))?;
+                file.truncate(Self::position(kept)).map_err(|error| self.write_error(&error))?;
             }
         }
-        *self.state.write() = State {
-            written: Written::Known { count: kept, last },
-            tail: Vec::new(),
-        };
+        *self.state.write() = State { written: Written::Known { count: kept, last }, tail: Vec::new() };
         Ok(())
     }
 
@@ -295,25 +272,18 @@ impl<E: Entry> EntryFile<E> {
     /// The entry at a place; `None` when the bytes there are none.
     fn readable(&self, file: &dyn File, at: u64) -> Result<Option<E>, StoreError> {
         let mut bytes = vec![0; E::BYTES];
-        let read = file
-            .read_at(&mut bytes, Self::position(at))
-            .map_err(|error| self.read_error(&error))?;
+        let read = file.read_at(&mut bytes, Self::position(at)).map_err(|error| self.read_error(&error))?;
         Ok(bytes.get(..read).and_then(E::decode))
     }
 
     fn entries(&self, file: &dyn File, at: u64, count: u64) -> Result<Vec<E>, StoreError> {
         let size = usize::try_from(count).unwrap_or(0).saturating_mul(E::BYTES);
         let mut bytes = vec![0; size];
-        let read = file
-            .read_at(&mut bytes, Self::position(at))
-            .map_err(|error| self.read_error(&error))?;
+        let read = file.read_at(&mut bytes, Self::position(at)).map_err(|error| self.read_error(&error))?;
         if read < size {
             return Err(self.bad_entry(at));
         }
-        bytes
-            .chunks_exact(E::BYTES)
-            .map(|entry| E::decode(entry).ok_or_else(|| self.bad_entry(at)))
-            .collect()
+        bytes.chunks_exact(E::BYTES).map(|entry| E::decode(entry).ok_or_else(|| self.bad_entry(at))).collect()
     }
 
     fn open(&self, disk: &dyn Disk) -> Result<std::sync::Arc<dyn File>, StoreError> {
@@ -329,11 +299,7 @@ impl<E: Entry> EntryFile<E> {
     }
 
     fn bad_entry(&self, at: u64) -> StoreError {
-        StoreError::Damaged(format!(
-            "{} at byte {}: not an entry",
-            self.path.display(),
-            Self::position(at)
-        ))
+        StoreError::Damaged(format!("{} at byte {}: not an entry", self.path.display(), Self::position(at)))
     }
 
     fn read_error(&self, error: &io::Error) -> StoreError {

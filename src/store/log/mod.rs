@@ -27,6 +27,7 @@ use crate::engine::log::{Growth, LeaderEpochs, LogSettings};
 use crate::engine::partition::Aborted;
 use crate::store::StoreError;
 
+pub use crate::engine::ledger::rows::RecoveryPoint;
 pub use append::Appended;
 pub use open::{OpenHow, Opened, Torn, delete_dir, remove_condemned};
 pub use reader::{LogReader, ReadOutcome, ReadWish};
@@ -36,19 +37,6 @@ pub use times::TimestampOffset;
 
 use reader::Hints;
 use segment::{Place, Segment};
-
-/// How far a partition is on disk: kept by the ledger, and where the next recovery begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecoveryPoint {
-    /// Base offset of the segment that `synced_pos` lies in.
-    pub active_base: Offset,
-    /// All bytes of that segment below it, and all earlier segments, are on disk.
-    pub synced_pos: u64,
-    /// The offset that goes with it.
-    pub synced_offset: Offset,
-    /// A producer snapshot for this offset is on disk; at most `synced_offset`.
-    pub snapshot_at: Offset,
-}
 
 /// Whether a read may wait for the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,10 +127,7 @@ impl Log {
     /// First offset of the oldest segment.
     #[must_use]
     pub fn first_base(&self) -> Offset {
-        self.shared
-            .segments()
-            .first()
-            .map_or(self.active.base, |segment| segment.base)
+        self.shared.segments().first().map_or(self.active.base, |segment| segment.base)
     }
 
     /// Bytes appended since the last checkpoint: what a recovery would have to read.
@@ -172,10 +157,7 @@ impl Log {
     /// once: to be called before a last stable offset beyond the marker is published. In order of markers.
     pub fn note_aborted(&mut self, aborted: Aborted) {
         let segments = self.shared.segments();
-        let holder = segments
-            .iter()
-            .rev()
-            .find(|segment| segment.base <= aborted.last_offset);
+        let holder = segments.iter().rev().find(|segment| segment.base <= aborted.last_offset);
         if let Some(segment) = holder.or(segments.first()) {
             segment.aborted.push(aborted);
             self.unflushed.insert(segment.base, Arc::clone(segment));
@@ -194,12 +176,7 @@ impl Log {
             .zip(ends)
             .map(|(segment, end)| {
                 let largest_timestamp = segment.largest()?.map_or(-1, |(timestamp, _)| timestamp);
-                Ok(SegmentSummary {
-                    base: segment.base,
-                    end,
-                    bytes: segment.bytes(),
-                    largest_timestamp,
-                })
+                Ok(SegmentSummary { base: segment.base, end, bytes: segment.bytes(), largest_timestamp })
             })
             .collect()
     }
@@ -212,11 +189,7 @@ impl Log {
     /// When a file cannot be removed; readers no longer see the segments then, either.
     pub fn remove_below(&mut self, log_start: Offset) -> Result<u64, StoreError> {
         let segments = self.shared.segments();
-        let below = segments
-            .iter()
-            .skip(1)
-            .take_while(|next| next.base <= log_start)
-            .count();
+        let below = segments.iter().skip(1).take_while(|next| next.base <= log_start).count();
         if below == 0 {
             return Ok(0);
         }

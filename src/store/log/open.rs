@@ -92,10 +92,7 @@ impl Log {
         leader_epoch: i32,
         settings: LogSettings,
     ) -> Result<Self, StoreError> {
-        let place = Place {
-            disk,
-            dir: dir.to_path_buf(),
-        };
+        let place = Place { disk, dir: dir.to_path_buf() };
         match place.disk.create_dir(dir) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refuse_batches(&place)?,
@@ -108,11 +105,7 @@ impl Log {
         write_epochs(&place, &epochs.to_text())?;
         place.sync_dir()?;
         sync_parent(&*place.disk, dir)?;
-        let found = Found {
-            place,
-            segments: vec![segment],
-            next_offset: 0,
-        };
+        let found = Found { place, segments: vec![segment], next_offset: 0 };
         Ok(Self::assemble(found, epochs, Some(Growth::empty(0, 0)), settings))
     }
 
@@ -132,16 +125,9 @@ impl Log {
         how: OpenHow,
         visitor: &mut dyn Replay,
     ) -> Result<(Self, Opened), StoreError> {
-        let place = Place {
-            disk,
-            dir: dir.to_path_buf(),
-        };
+        let place = Place { disk, dir: dir.to_path_buf() };
         let segments = find_segments(&place, &how)?;
-        let mut found = Found {
-            place,
-            segments,
-            next_offset: 0,
-        };
+        let mut found = Found { place, segments, next_offset: 0 };
         let recovered = match trusted_end(&found, &how)? {
             Some(next_offset) => Recovered::untouched(next_offset),
             None => recover(&found.segments, &how, &settings)?,
@@ -169,22 +155,14 @@ impl Log {
 
     fn assemble(found: Found, epochs: LeaderEpochs, growth: Option<Growth>, settings: LogSettings) -> Self {
         let pending = |segment: &&Arc<Segment>| segment.has_pending_entries();
-        let unflushed: BTreeMap<_, _> = found
-            .segments
-            .iter()
-            .filter(pending)
-            .map(|segment| (segment.base, Arc::clone(segment)))
-            .collect();
+        let unflushed: BTreeMap<_, _> =
+            found.segments.iter().filter(pending).map(|segment| (segment.base, Arc::clone(segment))).collect();
         // The list is never empty: finding and creating both see to it.
         let active = match found.segments.last() {
             Some(segment) => Arc::clone(segment),
             None => Arc::new(Segment::new(&found.place, 0, 0, &Indexes::New)),
         };
-        let synced = Mark {
-            base: active.base,
-            pos: active.bytes(),
-            offset: found.next_offset,
-        };
+        let synced = Mark { base: active.base, pos: active.bytes(), offset: found.next_offset };
         let shared = Shared {
             place: found.place,
             segments: RwLock::new(Arc::new(found.segments)),
@@ -238,29 +216,19 @@ pub fn remove_condemned(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
 
 fn sync_parent(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     let parent = dir.parent().unwrap_or(Path::new(""));
-    disk.sync_dir(parent)
-        .map_err(|error| StoreError::from_sync(&shown(parent), &error))
+    disk.sync_dir(parent).map_err(|error| StoreError::from_sync(&shown(parent), &error))
 }
 
 fn list(place: &Place) -> Result<Vec<String>, StoreError> {
-    place
-        .disk
-        .list(&place.dir)
-        .map_err(|error| StoreError::from_read(&shown(&place.dir), &error))
+    place.disk.list(&place.dir).map_err(|error| StoreError::from_read(&shown(&place.dir), &error))
 }
 
 fn refuse_batches(place: &Place) -> Result<(), StoreError> {
     for (base, kind) in list(place)?.iter().filter_map(|name| parse_file_name(name)) {
         let path = place.path(base, kind);
-        let size = place
-            .disk
-            .size(&path)
-            .map_err(|error| StoreError::from_read(&shown(&path), &error))?;
+        let size = place.disk.size(&path).map_err(|error| StoreError::from_read(&shown(&path), &error))?;
         if kind == FileKind::Log && (size > 0 || base > 0) {
-            return Err(StoreError::Damaged(format!(
-                "{}: there is a log already",
-                shown(&place.dir)
-            )));
+            return Err(StoreError::Damaged(format!("{}: there is a log already", shown(&place.dir))));
         }
     }
     Ok(())
@@ -300,10 +268,7 @@ fn find_segments(place: &Place, how: &OpenHow) -> Result<Vec<Arc<Segment>>, Stor
     }
     let segment = |base: &Offset| {
         let path = place.path(*base, FileKind::Log);
-        let size = place
-            .disk
-            .size(&path)
-            .map_err(|error| StoreError::from_read(&shown(&path), &error))?;
+        let size = place.disk.size(&path).map_err(|error| StoreError::from_read(&shown(&path), &error))?;
         let aborted = others.contains(&(*base, FileKind::TransactionIndex));
         Ok(Arc::new(Segment::new(place, *base, size, &Indexes::Found { aborted })))
     };
@@ -312,11 +277,7 @@ fn find_segments(place: &Place, how: &OpenHow) -> Result<Vec<Arc<Segment>>, Stor
 
 /// A directory without segments is a log whose creation was interrupted, unless anything speaks against it.
 fn begin_anew(place: &Place, how: &OpenHow) -> Result<Vec<Arc<Segment>>, StoreError> {
-    let known_end = how
-        .point
-        .map_or(0, |point| point.synced_offset)
-        .max(how.witness)
-        .max(how.log_start);
+    let known_end = how.point.map_or(0, |point| point.synced_offset).max(how.witness).max(how.log_start);
     if known_end > 0 {
         return Err(missing(place, how.log_start));
     }
@@ -326,10 +287,7 @@ fn begin_anew(place: &Place, how: &OpenHow) -> Result<Vec<Arc<Segment>>, StoreEr
 }
 
 fn missing(place: &Place, offset: Offset) -> StoreError {
-    StoreError::Damaged(format!(
-        "{} at byte 0: the segment with offset {offset} is missing",
-        shown(&place.dir)
-    ))
+    StoreError::Damaged(format!("{} at byte 0: the segment with offset {offset} is missing", shown(&place.dir)))
 }
 
 /// The log's end after a clean stop, when the files say the same; `None` when they have to be looked into.

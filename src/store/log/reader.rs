@@ -96,10 +96,7 @@ impl LogReader {
             return Ok(nothing(wish.from));
         }
         let segments = self.shared.segments();
-        let Some(first) = segments
-            .partition_point(|segment| segment.base <= wish.from)
-            .checked_sub(1)
-        else {
+        let Some(first) = segments.partition_point(|segment| segment.base <= wish.from).checked_sub(1) else {
             return Ok(ReadOutcome::Gone);
         };
         for (at, segment) in segments.iter().enumerate().skip(first) {
@@ -126,9 +123,7 @@ impl LogReader {
     /// `Damaged`: an index cannot be read, so that no answer is right.
     pub fn aborted(&self, from: Offset, upper: Offset, how: ReadHow) -> Result<Option<Vec<(i64, Offset)>>, StoreError> {
         let segments = self.shared.segments();
-        let first = segments
-            .partition_point(|segment| segment.base <= from)
-            .saturating_sub(1);
+        let first = segments.partition_point(|segment| segment.base <= from).saturating_sub(1);
         let mut found = Vec::new();
         let mut over = false;
         for segment in segments.iter().skip(first) {
@@ -148,29 +143,17 @@ impl LogReader {
         }
         found.sort_unstable();
         found.dedup();
-        Ok(Some(
-            found
-                .into_iter()
-                .map(|(first_offset, producer_id)| (producer_id, first_offset))
-                .collect(),
-        ))
+        Ok(Some(found.into_iter().map(|(first_offset, producer_id)| (producer_id, first_offset)).collect()))
     }
 
     fn is_removed(&self, segment: &Arc<Segment>) -> bool {
-        self.shared
-            .segments()
-            .first()
-            .is_none_or(|first| first.base > segment.base)
+        self.shared.segments().first().is_none_or(|first| first.base > segment.base)
     }
 
     /// The position of the batch that holds `from`, or of the first one after it.
     fn locate(&self, segment: &Arc<Segment>, wish: &ReadWish, sealed: bool) -> Result<Located, StoreError> {
         if let Some(pos) = self.shared.hints.lock().find(segment.base, wish.from) {
-            return Ok(if pos < segment.bytes() {
-                Located::At(pos)
-            } else {
-                Located::Beyond
-            });
+            return Ok(if pos < segment.bytes() { Located::At(pos) } else { Located::Beyond });
         }
         let located = match self.indexed_start(segment, wish)? {
             Lookup::WouldBlock => return Ok(Located::WouldBlock),
@@ -250,13 +233,7 @@ impl LogReader {
         let room = usize::try_from(below_limit.max(pos).saturating_sub(pos)).unwrap_or(usize::MAX);
         let in_file = usize::try_from(end.saturating_sub(pos)).unwrap_or(usize::MAX);
         let wanted = wish.max_bytes.min(room).max(HEADER_BYTES).min(in_file);
-        let mut piece = Piece {
-            file: &*file,
-            segment,
-            pos,
-            how: wish.how,
-            bytes: BytesMut::zeroed(wanted),
-        };
+        let mut piece = Piece { file: &*file, segment, pos, how: wish.how, bytes: BytesMut::zeroed(wanted) };
         if !piece.fill(0)? {
             return Ok(ReadOutcome::WouldBlock);
         }
@@ -264,11 +241,7 @@ impl LogReader {
         if let Cut::Incomplete { size } = cut {
             let within = as_u64(size) <= end.saturating_sub(pos);
             if !within || (!wish.at_least_one && size > wish.max_bytes) {
-                return if within {
-                    Ok(nothing(wish.from))
-                } else {
-                    Err(segment.damaged(pos, "not a batch"))
-                };
+                return if within { Ok(nothing(wish.from)) } else { Err(segment.damaged(pos, "not a batch")) };
             }
             if !piece.grow(size)? {
                 return Ok(ReadOutcome::WouldBlock);
@@ -278,15 +251,9 @@ impl LogReader {
         match cut {
             Cut::Whole { bytes: 0, .. } => Ok(nothing(wish.from)),
             Cut::Whole { bytes, next_offset } => {
-                self.shared
-                    .hints
-                    .lock()
-                    .note(segment.base, next_offset, pos.saturating_add(as_u64(bytes)));
+                self.shared.hints.lock().note(segment.base, next_offset, pos.saturating_add(as_u64(bytes)));
                 piece.bytes.truncate(bytes);
-                Ok(ReadOutcome::Bytes {
-                    bytes: piece.bytes.freeze(),
-                    next_offset,
-                })
+                Ok(ReadOutcome::Bytes { bytes: piece.bytes.freeze(), next_offset })
             }
             Cut::Incomplete { .. } if wish.how == ReadHow::NoWait => Ok(ReadOutcome::WouldBlock),
             Cut::Incomplete { .. } | Cut::Flawed => Err(segment.damaged(pos, "not a batch")),
@@ -351,50 +318,23 @@ fn whole_batches(bytes: &[u8], limit: Offset, max_bytes: usize) -> Cut {
     let (mut end, mut next_offset) = (0_usize, 0);
     while let Some(header) = bytes.get(end..).and_then(Header::read) {
         let Ok(size) = check_shape(&header, u64::MAX) else {
-            return if end == 0 {
-                Cut::Flawed
-            } else {
-                Cut::Whole {
-                    bytes: end,
-                    next_offset,
-                }
-            };
+            return if end == 0 { Cut::Flawed } else { Cut::Whole { bytes: end, next_offset } };
         };
         let after = end.saturating_add(size);
         if header.last_offset() >= limit {
-            return Cut::Whole {
-                bytes: end,
-                next_offset,
-            };
+            return Cut::Whole { bytes: end, next_offset };
         }
         if after > bytes.len() || after > max_bytes {
-            return if end == 0 {
-                Cut::Incomplete { size }
-            } else {
-                Cut::Whole {
-                    bytes: end,
-                    next_offset,
-                }
-            };
+            return if end == 0 { Cut::Incomplete { size } } else { Cut::Whole { bytes: end, next_offset } };
         }
         end = after;
         next_offset = header.next_offset();
     }
-    if end == 0 {
-        Cut::Incomplete { size: HEADER_BYTES }
-    } else {
-        Cut::Whole {
-            bytes: end,
-            next_offset,
-        }
-    }
+    if end == 0 { Cut::Incomplete { size: HEADER_BYTES } } else { Cut::Whole { bytes: end, next_offset } }
 }
 
 fn nothing(from: Offset) -> ReadOutcome {
-    ReadOutcome::Bytes {
-        bytes: Bytes::new(),
-        next_offset: from,
-    }
+    ReadOutcome::Bytes { bytes: Bytes::new(), next_offset: from }
 }
 
 /// Where batches begin, from reads that ended there: so that one who reads on needs no index. A batch never moves.

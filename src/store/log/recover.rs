@@ -32,13 +32,7 @@ pub(super) struct Recovered {
 impl Recovered {
     /// Nothing was done.
     pub(super) fn untouched(next_offset: Offset) -> Self {
-        Self {
-            next_offset,
-            growth: None,
-            torn: None,
-            scanned_bytes: 0,
-            cache_kept: false,
-        }
+        Self { next_offset, growth: None, torn: None, scanned_bytes: 0, cache_kept: false }
     }
 }
 
@@ -58,10 +52,7 @@ pub(super) fn recover(
 ) -> Result<Recovered, StoreError> {
     let (first, pos, offset) = starting_point(segments, how)?;
     let mut recovered = Recovered::untouched(offset);
-    let mut expected = Expected {
-        next_offset: offset,
-        leader_epoch: 0,
-    };
+    let mut expected = Expected { next_offset: offset, leader_epoch: 0 };
     let mut pos = pos;
     for (at, segment) in segments.iter().enumerate().skip(first) {
         let size = distrust(segment, pos, &mut recovered)?;
@@ -92,9 +83,7 @@ fn starting_point(segments: &[Arc<Segment>], how: &OpenHow) -> Result<(usize, u6
                 Some(at) => Ok((at, point.synced_pos, point.synced_offset)),
                 None => {
                     let why = format!("the segment at offset {} is missing", point.active_base);
-                    Err(segments
-                        .first()
-                        .map_or(StoreError::Damaged(why.clone()), |first| first.damaged(0, &why)))
+                    Err(segments.first().map_or(StoreError::Damaged(why.clone()), |first| first.damaged(0, &why)))
                 }
             }
         }
@@ -125,10 +114,7 @@ fn must_adjoin(segment: &Segment, end: &Progress, flaw: Option<Flaw>, next: Offs
     match flaw {
         Some(flaw) => Err(segment.damaged(end.pos, &format!("{flaw:?} in a sealed segment"))),
         None if end.expected.next_offset != next => {
-            let why = format!(
-                "the segment ends at offset {}, the next begins at {next}",
-                end.expected.next_offset
-            );
+            let why = format!("the segment ends at offset {}, the next begins at {next}", end.expected.next_offset);
             Err(segment.damaged(end.pos, &why))
         }
         None => Ok(()),
@@ -183,10 +169,7 @@ fn sound_batch(
     let Some(header) = header else {
         return Ok(Err(Flaw::ShortHeader));
     };
-    let unbound = Expected {
-        next_offset: header.base_offset,
-        leader_epoch: header.leader_epoch,
-    };
+    let unbound = Expected { next_offset: header.base_offset, leader_epoch: header.leader_epoch };
     let size = match check_header(&header, left, expected.unwrap_or(unbound)) {
         Ok(size) => size,
         Err(flaw) => return Ok(Err(flaw)),
@@ -219,16 +202,9 @@ fn judge_end(
             let bytes = window.end().saturating_sub(end.pos);
             let path = segment.path();
             let file = segment.file()?;
-            file.truncate(end.pos)
-                .map_err(|error| StoreError::from_write(&shown(&path), &error))?;
+            file.truncate(end.pos).map_err(|error| StoreError::from_write(&shown(&path), &error))?;
             segment.sync()?;
-            Ok(Some(Torn {
-                path,
-                position: end.pos,
-                bytes,
-                verdict,
-                kept,
-            }))
+            Ok(Some(Torn { path, position: end.pos, bytes, verdict, kept }))
         }
     }
 }
@@ -307,35 +283,22 @@ fn restore_indexes(
     let mut window = segment.window(pos, WALK_BYTES)?;
     let base = segment.base;
     let disk = segment.disk();
-    segment
-        .offsets
-        .cut(disk, &mut |before: Option<&OffsetEntry>, entry: &OffsetEntry| {
-            let at = u64::try_from(entry.position).unwrap_or(u64::MAX);
-            let rises = before.is_none_or(|before| before.position < entry.position);
-            let plausible = rises && entry.position > 0 && at < pos;
-            Ok(plausible && ends_at(&mut window, at, base.saturating_add(i64::from(entry.relative_offset)))?)
-        })?;
-    segment
-        .times
-        .cut(disk, &mut |before: Option<&TimeEntry>, entry: &TimeEntry| {
-            let rises = before.is_none_or(|before| {
-                before.timestamp < entry.timestamp && before.relative_offset < entry.relative_offset
-            });
-            let offset = base.saturating_add(i64::from(entry.relative_offset));
-            let holder = if rises && offset < expected.next_offset {
-                segment.batch_with(offset, pos)?
-            } else {
-                None
-            };
-            Ok(holder.is_some_and(|holder| holder.last_offset() == offset && holder.max_timestamp == entry.timestamp))
-        })?;
+    segment.offsets.cut(disk, &mut |before: Option<&OffsetEntry>, entry: &OffsetEntry| {
+        let at = u64::try_from(entry.position).unwrap_or(u64::MAX);
+        let rises = before.is_none_or(|before| before.position < entry.position);
+        let plausible = rises && entry.position > 0 && at < pos;
+        Ok(plausible && ends_at(&mut window, at, base.saturating_add(i64::from(entry.relative_offset)))?)
+    })?;
+    segment.times.cut(disk, &mut |before: Option<&TimeEntry>, entry: &TimeEntry| {
+        let rises = before
+            .is_none_or(|before| before.timestamp < entry.timestamp && before.relative_offset < entry.relative_offset);
+        let offset = base.saturating_add(i64::from(entry.relative_offset));
+        let holder = if rises && offset < expected.next_offset { segment.batch_with(offset, pos)? } else { None };
+        Ok(holder.is_some_and(|holder| holder.last_offset() == offset && holder.max_timestamp == entry.timestamp))
+    })?;
     let growth = growth_at_last_entry(segment, &mut window)?;
     // Nothing was walked yet: the first batch met need not continue anything.
-    let mut at = Progress {
-        pos: growth.bytes,
-        expected,
-        growth,
-    };
+    let mut at = Progress { pos: growth.bytes, expected, growth };
     while at.pos < pos {
         match window.walk(at.pos)? {
             Walked::Batch(header, size) => take(segment, &mut at, &header, size, settings),
@@ -344,10 +307,7 @@ fn restore_indexes(
         }
     }
     if at.pos != pos || at.expected.next_offset != expected.next_offset {
-        let why = format!(
-            "offset {} where {} was synced",
-            at.expected.next_offset, expected.next_offset
-        );
+        let why = format!("offset {} where {} was synced", at.expected.next_offset, expected.next_offset);
         return Err(segment.damaged(at.pos, &why));
     }
     Ok(at)
@@ -365,12 +325,8 @@ fn growth_at_last_entry(segment: &Segment, window: &mut Window) -> Result<Growth
     let (time_entries, last_time) = segment.times.last(segment.disk())?;
     growth.time_entries = time_entries;
     growth.last_time = last_time.map(|entry| entry.timestamp);
-    growth.largest = last_time.map(|entry| {
-        (
-            entry.timestamp,
-            segment.base.saturating_add(i64::from(entry.relative_offset)),
-        )
-    });
+    growth.largest =
+        last_time.map(|entry| (entry.timestamp, segment.base.saturating_add(i64::from(entry.relative_offset))));
     let (offset_entries, last) = segment.offsets.last(segment.disk())?;
     if let Some(entry) = last {
         growth.offset_entries = offset_entries;

@@ -37,11 +37,7 @@ pub(super) fn replay(
         return Ok((snapshot, rejected));
     }
     for (at, segment) in found.segments.iter().enumerate() {
-        if found
-            .segments
-            .get(at.saturating_add(1))
-            .is_some_and(|next| next.base <= from)
-        {
+        if found.segments.get(at.saturating_add(1)).is_some_and(|next| next.base <= from) {
             continue;
         }
         // Entries from here on come again, from the markers themselves.

@@ -34,9 +34,7 @@ impl Place {
     }
 
     pub(super) fn sync_dir(&self) -> Result<(), StoreError> {
-        self.disk
-            .sync_dir(&self.dir)
-            .map_err(|error| StoreError::from_sync(&self.dir.display().to_string(), &error))
+        self.disk.sync_dir(&self.dir).map_err(|error| StoreError::from_sync(&self.dir.display().to_string(), &error))
     }
 }
 
@@ -125,10 +123,7 @@ impl Segment {
             remove_if_there(&*place.disk, &place.path(base, kind))?;
         }
         let path = segment.path();
-        let file = place
-            .disk
-            .create(&path)
-            .map_err(|error| StoreError::from_write(&shown(&path), &error))?;
+        let file = place.disk.create(&path).map_err(|error| StoreError::from_write(&shown(&path), &error))?;
         *segment.file.lock() = Some(file);
         segment.set_largest(None);
         Ok(segment)
@@ -191,10 +186,7 @@ impl Segment {
         let file = self.file()?;
         let mut state = self.synced.lock();
         if *state == SyncState::Failed {
-            return Err(StoreError::Broken(format!(
-                "{}: an earlier sync failed",
-                shown(&self.path())
-            )));
+            return Err(StoreError::Broken(format!("{}: an earlier sync failed", shown(&self.path()))));
         }
         file.sync_data().map_err(|error| {
             *state = SyncState::Failed;
@@ -210,10 +202,7 @@ impl Segment {
         }
         let (count, last) = self.times.last(self.disk())?;
         let largest = match last {
-            Some(entry) => Some((
-                entry.timestamp,
-                self.base.saturating_add(i64::from(entry.relative_offset)),
-            )),
+            Some(entry) => Some((entry.timestamp, self.base.saturating_add(i64::from(entry.relative_offset)))),
             None if count == 0 && self.bytes() > 0 => self.measure()?.0.largest,
             None => None,
         };
@@ -232,10 +221,7 @@ impl Segment {
         self.offsets.replace(self.disk(), offsets)?;
         self.times.replace(self.disk(), times)?;
         self.set_largest(growth.largest);
-        let flushed = self
-            .offsets
-            .flush(self.disk(), &|_| true)
-            .and_then(|_| self.times.flush(self.disk(), &|_| true));
+        let flushed = self.offsets.flush(self.disk(), &|_| true).and_then(|_| self.times.flush(self.disk(), &|_| true));
         match flushed {
             Ok(_) | Err(StoreError::Full(_)) => Ok(()),
             Err(error @ (StoreError::Damaged(_) | StoreError::Broken(_))) => Err(error),
@@ -273,11 +259,7 @@ impl Segment {
         let keeps = &mut |before: Option<&Aborted>, entry: &Aborted| {
             let rises = before.is_none_or(|before| before.last_offset < entry.last_offset);
             let plausible = rises && entry.first_offset < entry.last_offset && entry.last_offset < from;
-            let marker = if plausible {
-                self.batch_with(entry.last_offset, self.bytes())?
-            } else {
-                None
-            };
+            let marker = if plausible { self.batch_with(entry.last_offset, self.bytes())? } else { None };
             Ok(marker.is_some_and(|marker| marker.is_control() && marker.producer_id == entry.producer_id))
         };
         self.aborted.cut(self.disk(), keeps)
@@ -313,12 +295,7 @@ impl Segment {
 
     /// Removes the segment's files. Readers that have them open go on.
     pub(super) fn remove(&self) -> Result<(), StoreError> {
-        for kind in [
-            FileKind::Log,
-            FileKind::OffsetIndex,
-            FileKind::TimeIndex,
-            FileKind::TransactionIndex,
-        ] {
+        for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
             remove_if_there(self.disk(), &self.place.path(self.base, kind))?;
         }
         Ok(())

@@ -45,11 +45,7 @@ impl Log {
             Names::Durable => None,
         };
         self.dir = Names::Durable;
-        Some(SyncJob {
-            segment: Arc::clone(&self.active),
-            dir,
-            end: self.next_offset,
-        })
+        Some(SyncJob { segment: Arc::clone(&self.active), dir, end: self.next_offset })
     }
 
     /// Notes that the job with this end, and so every earlier one, is done.
@@ -60,10 +56,6 @@ impl Log {
     }
 
     pub(super) fn end_mark(&self) -> Mark {
-        Mark {
-            base: self.active.base,
-            pos: self.active.bytes(),
-            offset: self.next_offset,
-        }
+        Mark { base: self.active.base, pos: self.active.bytes(), offset: self.next_offset }
     }
 }

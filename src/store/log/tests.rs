@@ -20,11 +20,7 @@ const DIR: &str = "t-0";
 const TOPIC: TopicId = TopicId([7; 16]);
 
 /// Small enough that every test rolls and every read meets index entries.
-const SETTINGS: LogSettings = LogSettings {
-    segment_bytes: 4000,
-    index_interval_bytes: 200,
-    segment_ms: i64::MAX,
-};
+const SETTINGS: LogSettings = LogSettings { segment_bytes: 4000, index_interval_bytes: 200, segment_ms: i64::MAX };
 
 /// A partition's state as it is rebuilt, wrapped so that it is a [`Replay`].
 struct State(Partition);
@@ -76,11 +72,7 @@ impl Rig {
 
     /// A batch for the log's end: `records` records of `value_bytes` each, the timestamps rising by one from `at_ms`.
     fn data(&mut self, records: i32, value_bytes: usize, at_ms: i64, producer: Option<i64>) -> Vec<u8> {
-        let entry = |at| Entry {
-            delta_ms: at,
-            value: Some(vec![b'v'; value_bytes]),
-            ..Entry::default()
-        };
+        let entry = |at| Entry { delta_ms: at, value: Some(vec![b'v'; value_bytes]), ..Entry::default() };
         let payload = encode(&(0..i64::from(records)).map(entry).collect::<Vec<_>>());
         let mut front = header(records);
         front.base_offset = self.log.next_offset();
@@ -100,11 +92,7 @@ impl Rig {
 
     fn end(&self, producer: i64, outcome: Outcome) -> Vec<u8> {
         let producer = Producer { id: producer, epoch: 0 };
-        let marker = marker::Marker {
-            producer,
-            outcome,
-            coordinator_epoch: 1,
-        };
+        let marker = marker::Marker { producer, outcome, coordinator_epoch: 1 };
         marker::write(&marker, self.log.next_offset(), self.epoch, 1000, false).to_vec()
     }
 
@@ -143,15 +131,7 @@ impl Rig {
 
     /// What is there after the process is gone, opened as after a crash; the disk is as it is now.
     fn reopened(&self, disk: &MemDisk, witness: Offset) -> Result<(Log, Opened, State), StoreError> {
-        open(
-            disk,
-            OpenHow {
-                point: self.point,
-                log_start: 0,
-                clean: false,
-                witness,
-            },
-        )
+        open(disk, OpenHow { point: self.point, log_start: 0, clean: false, witness })
     }
 
     fn close(self) -> (MemDisk, Vec<Vec<u8>>, Vec<Aborted>, RecoveryPoint) {
@@ -168,13 +148,7 @@ fn open(disk: &MemDisk, how: OpenHow) -> Result<(Log, Opened, State), StoreError
 }
 
 fn wish(from: Offset, limit: Offset) -> ReadWish {
-    ReadWish {
-        from,
-        limit,
-        max_bytes: usize::MAX,
-        at_least_one: true,
-        how: ReadHow::Block,
-    }
+    ReadWish { from, limit, max_bytes: usize::MAX, at_least_one: true, how: ReadHow::Block }
 }
 
 /// All bytes of the log, read from the front.
@@ -218,19 +192,13 @@ fn split(mut bytes: &[u8]) -> Vec<Vec<u8>> {
 fn busy(rig: &mut Rig, rounds: usize, mut seed: u64) {
     let mut begun = [false; 4];
     for _ in 0..rounds {
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let draw = usize::try_from(seed >> 33).unwrap();
         let producer = draw % 4;
         let id = i64::try_from(producer).unwrap();
         match draw / 4 % 3 {
             0 if begun[producer] => {
-                let outcome = if draw / 12 % 2 == 0 {
-                    Outcome::Abort
-                } else {
-                    Outcome::Commit
-                };
+                let outcome = if draw / 12 % 2 == 0 { Outcome::Abort } else { Outcome::Commit };
                 let bytes = rig.end(id, outcome);
                 rig.append(bytes);
                 begun[producer] = false;

@@ -43,9 +43,7 @@ impl LogReader {
     ) -> Result<Option<TimestampOffset>, StoreError> {
         let segments = self.shared.segments();
         for (at, segment) in segments.iter().enumerate() {
-            let ended = segments
-                .get(at.saturating_add(1))
-                .is_some_and(|next| next.base <= within.start);
+            let ended = segments.get(at.saturating_add(1)).is_some_and(|next| next.base <= within.start);
             if ended || segment.largest()?.is_none_or(|(timestamp, _)| timestamp < wanted) {
                 continue;
             }
@@ -80,13 +78,7 @@ impl LogReader {
     /// # Errors
     /// `Damaged`: the place cannot be read.
     pub fn epoch_at(&self, offset: Offset) -> Result<Option<i32>, StoreError> {
-        let wish = ReadWish {
-            from: offset,
-            limit: Offset::MAX,
-            max_bytes: 1,
-            at_least_one: true,
-            how: ReadHow::Block,
-        };
+        let wish = ReadWish { from: offset, limit: Offset::MAX, max_bytes: 1, at_least_one: true, how: ReadHow::Block };
         Ok(match self.read(&wish)? {
             ReadOutcome::Bytes { bytes, .. } => Header::read(&bytes).map(|header| header.leader_epoch),
             ReadOutcome::WouldBlock | ReadOutcome::Gone => None,
@@ -117,11 +109,7 @@ fn search(segment: &Arc<Segment>, wanted: i64, within: &Range<Offset>) -> Result
             let found = first_at_or_after(batch, wanted, within.start);
             let found = found.map_err(|broken| segment.damaged(pos, &format!("{broken:?}")))?;
             if let Some((timestamp, offset)) = found {
-                return Ok(Some(TimestampOffset {
-                    timestamp,
-                    offset,
-                    leader_epoch: header.leader_epoch,
-                }));
+                return Ok(Some(TimestampOffset { timestamp, offset, leader_epoch: header.leader_epoch }));
             }
         }
         pos = pos.saturating_add(as_u64(size));

@@ -44,15 +44,7 @@ pub(super) enum Walked {
 
 impl Window {
     pub(super) fn new(file: Arc<dyn File>, path: PathBuf, end: u64, capacity: usize) -> Self {
-        Self {
-            file,
-            path,
-            how: ReadHow::Block,
-            capacity,
-            end,
-            start: 0,
-            bytes: Vec::new(),
-        }
+        Self { file, path, how: ReadHow::Block, capacity, end, start: 0, bytes: Vec::new() }
     }
 
     pub(super) fn how(mut self, how: ReadHow) -> Self {
@@ -73,10 +65,7 @@ impl Window {
             return Ok(View::WouldBlock);
         }
         let at = usize::try_from(pos.saturating_sub(self.start)).unwrap_or(usize::MAX);
-        Ok(self
-            .bytes
-            .get(at..at.saturating_add(len))
-            .map_or(View::Short, View::Bytes))
+        Ok(self.bytes.get(at..at.saturating_add(len)).map_or(View::Short, View::Bytes))
     }
 
     /// The batch whose header starts at `pos`.

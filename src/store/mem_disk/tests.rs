@@ -28,10 +28,7 @@ fn what_was_synced_survives_and_the_rest_may_not() {
         let after = disk.crash(Cut::Seed(seed));
         let content = after.content(path("a")).unwrap();
         assert_eq!(content[..512], [1; 512], "seed {seed}");
-        assert!(
-            content[512..1024] == [1; 512] || content[512..1024] == [2; 512],
-            "seed {seed}: a sector is whole"
-        );
+        assert!(content[512..1024] == [1; 512] || content[512..1024] == [2; 512], "seed {seed}: a sector is whole");
         assert!((1024..=1536).contains(&content.len()), "seed {seed}");
         assert!(content[1024..].iter().all(|byte| *byte == 2) || content[1024..].iter().all(|byte| *byte == 0));
     }
@@ -54,17 +51,9 @@ fn a_failed_sync_makes_the_cache_lie() {
     assert!(file.sync_data().is_err());
     file.sync_data().unwrap();
     assert_eq!(disk.content(path("a")).unwrap()[0], 2, "reads back as written");
-    assert_eq!(
-        disk.crash(Cut::LoseNothing).content(path("a")).unwrap()[0],
-        1,
-        "and is gone after the cut"
-    );
+    assert_eq!(disk.crash(Cut::LoseNothing).content(path("a")).unwrap()[0], 1, "and is gone after the cut");
     file.drop_cache().unwrap();
-    assert_eq!(
-        disk.content(path("a")).unwrap()[0],
-        1,
-        "or when it is read from the device"
-    );
+    assert_eq!(disk.content(path("a")).unwrap()[0], 1, "or when it is read from the device");
     assert_eq!(file.read_at_nowait(&mut [0], 0).unwrap(), None);
 }
 
@@ -73,10 +62,7 @@ fn a_replaced_file_is_old_or_new() {
     for seed in 0..100 {
         let disk = MemDisk::default();
         replace_file(&disk, path("a"), b"old").unwrap();
-        disk.faults().add(Rule {
-            after: 1,
-            ..Rule::once(Operation::Sync, "", Fault::Io)
-        });
+        disk.faults().add(Rule { after: 1, ..Rule::once(Operation::Sync, "", Fault::Io) });
         replace_file(&disk, path("a"), b"newer").unwrap_err();
         let content = disk.crash(Cut::Seed(seed)).content(path("a")).unwrap();
         assert!(content == b"old" || content == b"newer", "seed {seed}");
@@ -102,9 +88,7 @@ fn a_short_write_leaves_its_front() {
     let disk = MemDisk::default();
     let file = disk.create(path("a")).unwrap();
     disk.faults().add(Rule::once(Operation::Write, "a", Fault::Short(3)));
-    let error = file
-        .write_at(&[IoSlice::new(b"ab"), IoSlice::new(b"cd")], 0)
-        .unwrap_err();
+    let error = file.write_at(&[IoSlice::new(b"ab"), IoSlice::new(b"cd")], 0).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert_eq!(disk.content(path("a")).unwrap(), b"abc");
 }

@@ -48,11 +48,7 @@ impl DirNode {
                 apply(&mut names, change);
             }
         }
-        Self {
-            live: names.clone(),
-            durable: names,
-            pending: Vec::new(),
-        }
+        Self { live: names.clone(), durable: names, pending: Vec::new() }
     }
 }
 
@@ -168,9 +164,5 @@ impl Tree {
 }
 
 fn name_of(path: &Path) -> io::Result<String> {
-    Ok(path
-        .file_name()
-        .ok_or(io::ErrorKind::InvalidInput)?
-        .to_string_lossy()
-        .into_owned())
+    Ok(path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned())
 }

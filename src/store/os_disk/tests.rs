@@ -7,17 +7,12 @@ fn files_do_what_the_trait_says() {
     let disk = OsDisk::new(&root.path().join("data")).unwrap();
     let path = Path::new("t-0/a");
     disk.create_dir(Path::new("t-0")).unwrap();
-    assert_eq!(
-        disk.create_dir(Path::new("t-0")).unwrap_err().kind(),
-        io::ErrorKind::AlreadyExists
-    );
+    assert_eq!(disk.create_dir(Path::new("t-0")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     let not_there = disk.open(path).err().map(|error| error.kind());
     assert_eq!(not_there, Some(io::ErrorKind::NotFound));
     let file = disk.create(path).unwrap();
     // More slices than one call takes, empty ones among them.
-    let pieces: Vec<Vec<u8>> = (0..3000_u16)
-        .map(|at| at.to_be_bytes()[usize::from(at % 3 / 2)..].to_vec())
-        .collect();
+    let pieces: Vec<Vec<u8>> = (0..3000_u16).map(|at| at.to_be_bytes()[usize::from(at % 3 / 2)..].to_vec()).collect();
     let whole = pieces.concat();
     let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
     slices.insert(1, IoSlice::new(b""));

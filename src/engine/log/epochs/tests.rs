@@ -23,11 +23,7 @@ fn where_an_epoch_ends() {
         (8, 8, (8, 90)),
         (-1, 8, (-1, -1)),
     ] {
-        assert_eq!(
-            known.end_of(requested, current, 90),
-            answer,
-            "F-752: {requested} of {current}"
-        );
+        assert_eq!(known.end_of(requested, current, 90), answer, "F-752: {requested} of {current}");
     }
 }
 
@@ -48,15 +44,7 @@ fn the_file_is_kafkas() {
     let known = epochs(&[(2, 0), (5, 30)]);
     assert_eq!(known.to_text(), "0\n2\n2 0\n5 30\n");
     assert_eq!(LeaderEpochs::from_text(&known.to_text()), Some(known));
-    for bad in [
-        "",
-        "0\n",
-        "1\n0\n",
-        "0\n2\n2 0\n",
-        "0\n1\n2 x\n",
-        "0\n2\n2 0\n2 5\n",
-        "0\n2\n2 5\n3 5\n",
-    ] {
+    for bad in ["", "0\n", "1\n0\n", "0\n2\n2 0\n", "0\n1\n2 x\n", "0\n2\n2 0\n2 5\n", "0\n2\n2 5\n3 5\n"] {
         assert_eq!(LeaderEpochs::from_text(bad), None, "{bad:?}");
     }
     assert_eq!(LeaderEpochs::from_text("0\n0\n"), Some(LeaderEpochs::default()));
@@ -66,8 +54,5 @@ fn the_file_is_kafkas() {
 fn topic_ids_are_22_characters() {
     let id = TopicId([0xfb, 0xff, 0xbf, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0xff]);
     assert_eq!(topic_id_text(id), "-_-_AAECAwQFBgcICQoL_w");
-    assert_eq!(
-        partition_metadata(TopicId([0; 16])),
-        "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
-    );
+    assert_eq!(partition_metadata(TopicId([0; 16])), "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA");
 }

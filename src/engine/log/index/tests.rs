@@ -21,20 +21,10 @@ fn entries_are_kafkas_bytes() {
         last_offset,
         last_stable_offset,
     };
-    check(
-        "1.2 .index",
-        OffsetEntry {
-            relative_offset: 9,
-            position: 4782,
-        },
-        "00000009 000012ae",
-    );
+    check("1.2 .index", OffsetEntry { relative_offset: 9, position: 4782 }, "00000009 000012ae");
     check(
         "1.2 .timeindex",
-        TimeEntry {
-            timestamp: 1_700_000_000_009,
-            relative_offset: 9,
-        },
+        TimeEntry { timestamp: 1_700_000_000_009, relative_offset: 9 },
         "0000018bcfe56809 00000009",
     );
     check(
@@ -58,12 +48,7 @@ fn another_version_of_the_transaction_index_is_none_of_ours() {
 
 #[test]
 fn a_reader_is_told_of_what_touches_its_range_only() {
-    let entry = Aborted {
-        producer_id: 1,
-        first_offset: 10,
-        last_offset: 20,
-        last_stable_offset: 15,
-    };
+    let entry = Aborted { producer_id: 1, first_offset: 10, last_offset: 20, last_stable_offset: 15 };
     for (from, upper, touches, ends) in [
         (0, 10, false, true),
         (0, 11, true, true),

@@ -1,7 +1,4 @@
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may count freely: an overflow fails it"
-)]
+#![expect(clippy::arithmetic_side_effects, reason = "a test may count freely: an overflow fails it")]
 
 use super::*;
 
@@ -25,10 +22,7 @@ fn sealed(base_offset: Offset, leader_epoch: i32, records: i32, payload: &[u8]) 
     bytes
 }
 
-const START: Expected = Expected {
-    next_offset: 7,
-    leader_epoch: 3,
-};
+const START: Expected = Expected { next_offset: 7, leader_epoch: 3 };
 
 #[test]
 fn a_torn_tail_at_every_cut() {
@@ -42,18 +36,10 @@ fn a_torn_tail_at_every_cut() {
             _ => (0, 7),
         };
         assert_eq!((found.sound_bytes, found.next_offset), (sound, next), "cut at {cut}");
-        let verdict = if sound == cut {
-            Verdict::Sound
-        } else {
-            Verdict::TornTail
-        };
+        let verdict = if sound == cut { Verdict::Sound } else { Verdict::TornTail };
         assert_eq!(found.verdict, verdict, "2.4: cut at {cut}");
         if next < 10 {
-            assert_eq!(
-                scan(&whole[..cut], START, 10).verdict,
-                Verdict::Damage,
-                "2.4 witness: cut at {cut}"
-            );
+            assert_eq!(scan(&whole[..cut], START, 10).verdict, Verdict::Damage, "2.4 witness: cut at {cut}");
         }
     }
 }
@@ -72,11 +58,7 @@ fn every_flipped_bit_is_noticed() {
         if in_epoch && raised {
             assert_eq!(found.verdict, Verdict::Sound, "bit {bit}");
         } else {
-            assert_eq!(
-                (found.sound_bytes, found.verdict),
-                (first.len(), Verdict::TornTail),
-                "bit {bit}"
-            );
+            assert_eq!((found.sound_bytes, found.verdict), (first.len(), Verdict::TornTail), "bit {bit}");
         }
     }
 }
@@ -123,9 +105,5 @@ fn hostile_bytes_end_the_search() {
     let mut fake = sealed(20, 3, 2, b"");
     fake[17] ^= 1;
     let bytes = [vec![0; 61], fake.repeat(2000), sealed(30, 3, 1, b"")].concat();
-    assert_eq!(
-        scan(&bytes, START, 0).verdict,
-        Verdict::TornTail,
-        "after {MAX_CANDIDATES} candidates"
-    );
+    assert_eq!(scan(&bytes, START, 0).verdict, Verdict::TornTail, "after {MAX_CANDIDATES} candidates");
 }

@@ -1,15 +1,8 @@
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "a test may count freely: an overflow fails it"
-)]
+#![expect(clippy::arithmetic_side_effects, reason = "a test may count freely: an overflow fails it")]
 
 use super::*;
 
-const SETTINGS: LogSettings = LogSettings {
-    segment_bytes: 1000,
-    index_interval_bytes: 100,
-    segment_ms: 60_000,
-};
+const SETTINGS: LogSettings = LogSettings { segment_bytes: 1000, index_interval_bytes: 100, segment_ms: 60_000 };
 
 fn batch(base_offset: Offset, records: i32, max_timestamp: i64) -> Header {
     Header {
@@ -63,15 +56,8 @@ fn names_are_kafkas() {
 
 #[test]
 fn when_a_batch_starts_a_new_segment() {
-    let full = Growth {
-        bytes: 900,
-        first_timestamp: Some(1000),
-        ..Growth::empty(0, 5000)
-    };
-    let untimed = Growth {
-        first_timestamp: None,
-        ..full
-    };
+    let full = Growth { bytes: 900, first_timestamp: Some(1000), ..Growth::empty(0, 5000) };
+    let untimed = Growth { first_timestamp: None, ..full };
     let mut line = 0;
     let mut check = |growth: Growth, header: Header, size: u64, now_ms: i64, rolls: bool| {
         line += 1;
@@ -92,48 +78,15 @@ fn when_a_batch_starts_a_new_segment() {
     check(full, batch(i64::from(i32::MAX), 1, 1000), 100, 0, false);
     check(full, batch(i64::from(i32::MAX), 2, 1000), 100, 0, true);
     // Indexes have a size.
-    check(
-        Growth {
-            offset_entries: 1_310_719,
-            ..full
-        },
-        batch(10, 1, 1000),
-        100,
-        0,
-        false,
-    );
-    check(
-        Growth {
-            offset_entries: 1_310_720,
-            ..full
-        },
-        batch(10, 1, 1000),
-        100,
-        0,
-        true,
-    );
-    check(
-        Growth {
-            time_entries: 873_813,
-            ..full
-        },
-        batch(10, 1, 1000),
-        100,
-        0,
-        true,
-    );
+    check(Growth { offset_entries: 1_310_719, ..full }, batch(10, 1, 1000), 100, 0, false);
+    check(Growth { offset_entries: 1_310_720, ..full }, batch(10, 1, 1000), 100, 0, true);
+    check(Growth { time_entries: 873_813, ..full }, batch(10, 1, 1000), 100, 0, true);
 }
 
 #[test]
 fn positions_are_int32_whatever_the_settings_say() {
-    let large = LogSettings {
-        segment_bytes: u32::MAX,
-        ..SETTINGS
-    };
-    let near = Growth {
-        bytes: MAX_SEGMENT_BYTES - 100,
-        ..Growth::empty(0, 0)
-    };
+    let large = LogSettings { segment_bytes: u32::MAX, ..SETTINGS };
+    let near = Growth { bytes: MAX_SEGMENT_BYTES - 100, ..Growth::empty(0, 0) };
     assert!(!near.must_roll(&batch(10, 1, 1000), 100, &large, 0));
     assert!(near.must_roll(&batch(10, 1, 1000), 101, &large, 0));
 }
@@ -147,33 +100,15 @@ fn index_entries_come_after_more_than_the_interval() {
         let offset = 1000 + 2 * i64::try_from(at).unwrap();
         let (next, entry, time) = growth.with(&batch(offset, 2, timestamp), 50, 100);
         growth = next;
-        made.push((
-            entry.map(|e| (e.relative_offset, e.position)),
-            time.map(|t| (t.timestamp, t.relative_offset)),
-        ));
+        made.push((entry.map(|e| (e.relative_offset, e.position)), time.map(|t| (t.timestamp, t.relative_offset))));
     }
     let none = (None, None);
     assert_eq!(
         made,
-        [
-            none,
-            none,
-            none,
-            (Some((7, 150)), Some((9, 3))),
-            none,
-            none,
-            (Some((13, 300)), Some((12, 13))),
-            none
-        ]
+        [none, none, none, (Some((7, 150)), Some((9, 3))), none, none, (Some((13, 300)), Some((12, 13))), none]
     );
     assert_eq!(growth.closing_entry(), None, "12 is there already");
     let (growth, _, _) = growth.with(&batch(1016, 1, 20), 50, 100);
-    assert_eq!(
-        growth.closing_entry(),
-        Some(TimeEntry {
-            timestamp: 20,
-            relative_offset: 16
-        })
-    );
+    assert_eq!(growth.closing_entry(), Some(TimeEntry { timestamp: 20, relative_offset: 16 }));
     assert_eq!(growth.with_time(growth.closing_entry()).closing_entry(), None);
 }

@@ -6,10 +6,7 @@ use crate::store::faults::{Fault, Operation, Rule};
 fn files(disk: &MemDisk) -> Vec<(String, Vec<u8>)> {
     use crate::store::disk::Disk;
     let names = disk.list(Path::new(DIR)).unwrap();
-    names
-        .into_iter()
-        .map(|name| (name.clone(), disk.content(&PathBuf::from(DIR).join(name)).unwrap()))
-        .collect()
+    names.into_iter().map(|name| (name.clone(), disk.content(&PathBuf::from(DIR).join(name)).unwrap())).collect()
 }
 
 #[test]
@@ -36,16 +33,9 @@ fn a_failed_append_changes_nothing() {
                 bytes
             })
             .collect();
-        rig.disk.faults().add(Rule {
-            after,
-            ..Rule::once(operation, ".log", fault)
-        });
+        rig.disk.faults().add(Rule { after, ..Rule::once(operation, ".log", fault) });
         let error = rig.log.append(&wanted, 0).unwrap_err();
-        assert_eq!(
-            matches!(error, StoreError::Full(_)),
-            full,
-            "{operation:?} {after} {fault:?}: {error}"
-        );
+        assert_eq!(matches!(error, StoreError::Full(_)), full, "{operation:?} {after} {fault:?}: {error}");
         assert_eq!(rig.log.next_offset(), 3);
         assert_eq!(files(&rig.disk), before, "{operation:?} {after} {fault:?}");
         if full {
@@ -64,12 +54,8 @@ fn a_failed_append_changes_nothing() {
 fn what_cannot_be_taken_back_is_broken() {
     let mut rig = Rig::new();
     let bytes = rig.data(1, 10, 0, None);
-    rig.disk
-        .faults()
-        .add(Rule::once(Operation::Write, ".log", Fault::NoSpace));
-    rig.disk
-        .faults()
-        .add(Rule::once(Operation::Truncate, ".log", Fault::Io));
+    rig.disk.faults().add(Rule::once(Operation::Write, ".log", Fault::NoSpace));
+    rig.disk.faults().add(Rule::once(Operation::Truncate, ".log", Fault::Io));
     assert!(matches!(rig.log.append(&[bytes], 0), Err(StoreError::Broken(_))));
 }
 
@@ -81,10 +67,7 @@ fn batches_that_do_not_continue_the_log_are_refused() {
     for (base, epoch) in [(1, 1), (3, 1), (2, 0)] {
         let mut bytes = good.clone();
         crate::engine::batch::patch(&mut bytes, base, epoch);
-        assert!(
-            matches!(rig.log.append(&[bytes], 0), Err(StoreError::Damaged(_))),
-            "{base} {epoch}"
-        );
+        assert!(matches!(rig.log.append(&[bytes], 0), Err(StoreError::Damaged(_))), "{base} {epoch}");
     }
     assert!(rig.log.append(&[good.repeat(2)], 0).is_err(), "two in one piece");
     assert!(rig.log.append(&[&good[..60]], 0).is_err());
@@ -98,14 +81,9 @@ fn a_sync_that_failed_is_never_asked_again() {
     let mut rig = Rig::new();
     rig.append_data(1, 10, None);
     let job = rig.log.take_unsynced().unwrap();
-    rig.disk
-        .faults()
-        .add(Rule::once(Operation::Sync, ".log", Fault::NoSpace));
+    rig.disk.faults().add(Rule::once(Operation::Sync, ".log", Fault::NoSpace));
     assert!(matches!(job.run(), Err(StoreError::Broken(_))), "3.5.1");
-    assert!(
-        matches!(job.run(), Err(StoreError::Broken(_))),
-        "3.5.1: the disk would say yes"
-    );
+    assert!(matches!(job.run(), Err(StoreError::Broken(_))), "3.5.1: the disk would say yes");
     rig.append_data(1, 10, None);
     let later = rig.log.take_unsynced().unwrap();
     assert!(matches!(later.run(), Err(StoreError::Broken(_))));
@@ -126,11 +104,7 @@ fn jobs_say_how_far_they_reach() {
     rig.log.note_synced(2);
     assert_eq!(rig.log.synced_offset(), 2);
     let snapshot = rig.state.0.snapshot();
-    assert_eq!(
-        rig.log.checkpoint(&snapshot, 5).unwrap(),
-        None,
-        "2.2: only over synced bytes"
-    );
+    assert_eq!(rig.log.checkpoint(&snapshot, 5).unwrap(), None, "2.2: only over synced bytes");
     rig.log.note_synced(5);
     let point = rig.log.checkpoint(&snapshot, 5).unwrap().unwrap();
     assert_eq!((point.active_base, point.synced_offset, point.snapshot_at), (0, 5, 5));

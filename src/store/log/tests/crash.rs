@@ -26,47 +26,24 @@ fn live_and_crash(seed: u64) {
     };
     let end = opened.next_offset;
     assert!(end >= synced, "P1, seed {seed}: {end} < {synced}");
-    let kept: Vec<_> = rig
-        .batches
-        .iter()
-        .take_while(|batch| Header::read(batch).unwrap().base_offset < end)
-        .cloned()
-        .collect();
+    let kept: Vec<_> =
+        rig.batches.iter().take_while(|batch| Header::read(batch).unwrap().base_offset < end).cloned().collect();
     assert_eq!(split(&read_all(&log.reader(), end)), kept, "7.2.2, seed {seed}");
     let mut right = State::new();
-    let aborted: Vec<_> = kept
-        .iter()
-        .filter_map(|batch| right.batch(&Header::read(batch).unwrap(), Some(batch)))
-        .collect();
+    let aborted: Vec<_> =
+        kept.iter().filter_map(|batch| right.batch(&Header::read(batch).unwrap(), Some(batch))).collect();
     assert_eq!(state.0.snapshot(), right.0.snapshot(), "7.2.8, seed {seed}");
     for from in (0..end).step_by(11) {
         let list = log.reader().aborted(from, end, ReadHow::Block).unwrap().unwrap();
-        assert_eq!(
-            list,
-            aborted_oracle(&aborted, from, end),
-            "T-513, seed {seed}, from {from}"
-        );
+        assert_eq!(list, aborted_oracle(&aborted, from, end), "T-513, seed {seed}, from {from}");
     }
-    live_on(
-        Rig {
-            state: right,
-            batches: kept,
-            aborted,
-            epoch: 2,
-            ..rig
-        },
-        &disk,
-        seed,
-    );
+    live_on(Rig { state: right, batches: kept, aborted, epoch: 2, ..rig }, &disk, seed);
 }
 
 /// A second cut right after loses nothing of what was accepted (rule S); and life goes on.
 fn live_on(rig: Rig, disk: &MemDisk, seed: u64) {
     let disk = disk.crash(Cut::Seed(seed + 1));
-    let end = rig
-        .batches
-        .last()
-        .map_or(0, |batch| Header::read(batch).unwrap().next_offset());
+    let end = rig.batches.last().map_or(0, |batch| Header::read(batch).unwrap().next_offset());
     let (log, again, _) = rig.reopened(&disk, end).unwrap();
     assert_eq!(again.next_offset, end, "7.2.12, seed {seed}");
     let mut rig = Rig { disk, log, ..rig };

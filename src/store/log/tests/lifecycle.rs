@@ -11,57 +11,29 @@ fn names(disk: &MemDisk, dir: &str) -> Vec<String> {
 fn a_new_log_is_durable_and_looks_like_kafkas() {
     let rig = Rig::new();
     let disk = rig.disk.crash(Cut::LoseAll);
-    assert_eq!(
-        names(&disk, DIR),
-        [
-            "00000000000000000000.log",
-            "leader-epoch-checkpoint",
-            "partition.metadata"
-        ]
-    );
-    assert_eq!(
-        disk.content(Path::new("t-0/leader-epoch-checkpoint")).unwrap(),
-        b"0\n1\n1 0\n"
-    );
+    assert_eq!(names(&disk, DIR), ["00000000000000000000.log", "leader-epoch-checkpoint", "partition.metadata"]);
+    assert_eq!(disk.content(Path::new("t-0/leader-epoch-checkpoint")).unwrap(), b"0\n1\n1 0\n");
     let metadata = disk.content(Path::new("t-0/partition.metadata")).unwrap();
     assert_eq!(metadata, b"version: 0\ntopic_id: BwcHBwcHBwcHBwcHBwcHBw");
     let (log, opened, _) = rig.reopened(&disk, 0).unwrap();
-    assert_eq!(
-        (log.next_offset(), opened.next_offset, log.leader_epoch()),
-        (0, 0, Some(1))
-    );
+    assert_eq!((log.next_offset(), opened.next_offset, log.leader_epoch()), (0, 0, Some(1)));
 }
 
 #[test]
 fn an_interrupted_creation_is_made_good() {
     for seed in 0..50 {
         let disk = MemDisk::default();
-        disk.faults().add(Rule {
-            after: (seed % 4) as u32,
-            ..Rule::once(Operation::Sync, "", Fault::Io)
-        });
+        disk.faults().add(Rule { after: (seed % 4) as u32, ..Rule::once(Operation::Sync, "", Fault::Io) });
         assert!(Log::create(Arc::new(disk.clone()), Path::new(DIR), TOPIC, 1, SETTINGS).is_err());
         let disk = disk.crash(Cut::Seed(seed));
         Log::create(Arc::new(disk.clone()), Path::new(DIR), TOPIC, 2, SETTINGS).unwrap();
-        let (log, ..) = open(
-            &disk,
-            OpenHow {
-                point: None,
-                log_start: 0,
-                clean: false,
-                witness: 0,
-            },
-        )
-        .unwrap();
+        let (log, ..) = open(&disk, OpenHow { point: None, log_start: 0, clean: false, witness: 0 }).unwrap();
         assert_eq!((log.next_offset(), log.leader_epoch()), (0, Some(2)), "seed {seed}");
     }
     let mut rig = Rig::new();
     rig.append_data(1, 1, None);
     let again = Log::create(Arc::new(rig.disk.clone()), Path::new(DIR), TOPIC, 1, SETTINGS);
-    assert!(
-        matches!(again, Err(StoreError::Damaged(_))),
-        "a log is never made over another"
-    );
+    assert!(matches!(again, Err(StoreError::Damaged(_))), "a log is never made over another");
 }
 
 #[test]
@@ -70,12 +42,7 @@ fn a_clean_start_reads_no_segment() {
     busy(&mut rig, 100, 2);
     let state = rig.state.0.snapshot();
     let (disk, batches, _, point) = rig.close();
-    let how = OpenHow {
-        point: Some(point),
-        log_start: 0,
-        clean: true,
-        witness: 0,
-    };
+    let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
     for kind in [".log", "index"] {
         disk.faults().add(Rule::always(Operation::Read, kind, Fault::Io));
     }
@@ -90,10 +57,7 @@ fn a_clean_start_reads_no_segment() {
     assert_eq!(split(&read_all(&log.reader(), next)).len(), batches.len() + 1);
     assert_eq!(log.reader().epoch_end(1, 3, next), (1, end), "F-752");
     // The size must be what the clean stop said.
-    disk.damage(Path::new(&format!("{DIR}/{:020}.log", point.active_base)), |bytes| {
-        bytes.push(0)
-    })
-    .unwrap();
+    disk.damage(Path::new(&format!("{DIR}/{:020}.log", point.active_base)), |bytes| bytes.push(0)).unwrap();
     assert!(matches!(open(&disk, how), Err(StoreError::Damaged(_))), "2.3 step 6");
 }
 
@@ -107,10 +71,7 @@ fn retention_removes_whole_segments() {
     let reader = rig.log.reader();
     let log_start = segments[2].base + 1;
     assert_eq!(rig.log.remove_below(segments[1].base - 1).unwrap(), 0);
-    assert_eq!(
-        rig.log.remove_below(log_start).unwrap(),
-        segments[0].bytes + segments[1].bytes
-    );
+    assert_eq!(rig.log.remove_below(log_start).unwrap(), segments[0].bytes + segments[1].bytes);
     assert_eq!(reader.first_base(), segments[2].base);
     assert_eq!(reader.read(&wish(0, 1000)).unwrap(), ReadOutcome::Gone);
     assert_eq!(
@@ -123,26 +84,11 @@ fn retention_removes_whole_segments() {
     let log_start = rig.log.segments().unwrap()[0].base;
     for seed in 0..50 {
         let disk = rig.disk.crash(Cut::Seed(seed));
-        let how = OpenHow {
-            point: rig.point,
-            log_start,
-            clean: seed % 2 == 0,
-            witness: end,
-        };
+        let how = OpenHow { point: rig.point, log_start, clean: seed % 2 == 0, witness: end };
         let (log, ..) = open(&disk, how).unwrap();
-        assert_eq!(
-            (log.next_offset(), log.first_base()),
-            (end, log_start),
-            "6.1, seed {seed}"
-        );
-        let logs = names(&disk, DIR)
-            .into_iter()
-            .filter(|name| name.ends_with("log") || name.ends_with("index"));
-        assert!(
-            logs.into_iter()
-                .all(|name| name.starts_with(&format!("{log_start:020}"))),
-            "seed {seed}"
-        );
+        assert_eq!((log.next_offset(), log.first_base()), (end, log_start), "6.1, seed {seed}");
+        let logs = names(&disk, DIR).into_iter().filter(|name| name.ends_with("log") || name.ends_with("index"));
+        assert!(logs.into_iter().all(|name| name.starts_with(&format!("{log_start:020}"))), "seed {seed}");
     }
 }
 
@@ -153,32 +99,14 @@ fn the_point_may_lie_in_a_segment_that_retention_took() {
     rig.checkpoint();
     busy(&mut rig, 120, 10);
     rig.sync();
-    let log_start = rig
-        .log
-        .segments()
-        .unwrap()
-        .iter()
-        .find(|s| s.base > rig.point.unwrap().active_base)
-        .unwrap()
-        .base;
+    let log_start = rig.log.segments().unwrap().iter().find(|s| s.base > rig.point.unwrap().active_base).unwrap().base;
     rig.log.remove_below(log_start).unwrap();
     let end = rig.log.next_offset();
-    let how = OpenHow {
-        point: rig.point,
-        log_start,
-        clean: false,
-        witness: end,
-    };
+    let how = OpenHow { point: rig.point, log_start, clean: false, witness: end };
     let (log, ..) = open(&rig.disk, how).unwrap();
     assert_eq!((log.next_offset(), log.first_base()), (end, log_start));
-    let missing = OpenHow {
-        log_start: log_start - 1,
-        ..how
-    };
-    assert!(
-        matches!(open(&rig.disk, missing), Err(StoreError::Damaged(_))),
-        "but not above the log start"
-    );
+    let missing = OpenHow { log_start: log_start - 1, ..how };
+    assert!(matches!(open(&rig.disk, missing), Err(StoreError::Damaged(_))), "but not above the log start");
 }
 
 #[test]
@@ -188,18 +116,11 @@ fn a_deleted_directory_never_comes_back_under_its_name() {
         rig.append_data(1, 10, None);
         rig.sync();
         let reader = rig.log.reader();
-        rig.disk.faults().add(Rule {
-            after: 1,
-            ..Rule::once(Operation::Remove, "-delete", Fault::Io)
-        });
+        rig.disk.faults().add(Rule { after: 1, ..Rule::once(Operation::Remove, "-delete", Fault::Io) });
         assert!(delete_dir(&rig.disk, Path::new(DIR), 255).is_err());
         assert_eq!(read_all(&reader, 1), rig.batches.concat(), "6.4");
         let disk = rig.disk.crash(Cut::Seed(seed));
-        assert_eq!(
-            names(&disk, ""),
-            ["t-0.000000000000000000000000000000ff-delete"],
-            "seed {seed}"
-        );
+        assert_eq!(names(&disk, ""), ["t-0.000000000000000000000000000000ff-delete"], "seed {seed}");
         remove_condemned(&disk, Path::new("t-0.000000000000000000000000000000ff-delete")).unwrap();
         assert!(names(&disk, "").is_empty());
     }
@@ -215,10 +136,7 @@ fn leader_epochs_survive_without_their_file() {
     rig.checkpoint();
     let file = Path::new("t-0/leader-epoch-checkpoint");
     assert_eq!(rig.disk.content(file).unwrap(), b"0\n3\n1 0\n4 5\n6 10\n");
-    for damage in [
-        |bytes: &mut Vec<u8>| bytes.clear(),
-        |bytes: &mut Vec<u8>| bytes.truncate(8),
-    ] {
+    for damage in [|bytes: &mut Vec<u8>| bytes.clear(), |bytes: &mut Vec<u8>| bytes.truncate(8)] {
         rig.disk.damage(file, damage).unwrap();
         let (log, ..) = rig.reopened(&rig.disk, 15).unwrap();
         assert_eq!(log.reader().epoch_end(4, 6, 15), (4, 10), "F-752");

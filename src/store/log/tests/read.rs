@@ -12,11 +12,7 @@ fn check_every_offset(log: &Log, batches: &[Vec<u8>], how: ReadHow) -> usize {
     let (reader, end) = (log.reader(), log.next_offset());
     let mut would_block = 0;
     for from in 0..=end {
-        let wish = ReadWish {
-            max_bytes: 0,
-            how,
-            ..wish(from, end)
-        };
+        let wish = ReadWish { max_bytes: 0, how, ..wish(from, end) };
         match reader.read(&wish).unwrap() {
             ReadOutcome::Bytes { bytes, next_offset } => {
                 let wanted = oracle(batches, from, end).cloned().unwrap_or_default();
@@ -36,20 +32,11 @@ fn every_offset_with_and_without_indexes() {
     let mut rig = Rig::new();
     busy(&mut rig, 200, 1);
     assert!(rig.log.segments().unwrap().len() > 3);
-    assert_eq!(
-        check_every_offset(&rig.log, &rig.batches, ReadHow::NoWait),
-        0,
-        "all indexes are in memory"
-    );
+    assert_eq!(check_every_offset(&rig.log, &rig.batches, ReadHow::NoWait), 0, "all indexes are in memory");
     rig.checkpoint();
     check_every_offset(&rig.log, &rig.batches, ReadHow::Block);
     let (disk, batches, aborted, point) = rig.close();
-    let how = OpenHow {
-        point: Some(point),
-        log_start: 0,
-        clean: true,
-        witness: 0,
-    };
+    let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
     let (log, opened, _) = open(&disk, how).unwrap();
     assert_eq!((opened.scanned_bytes, opened.snapshot_at), (0, Some(log.next_offset())));
     let blocked = check_every_offset(&log, &batches, ReadHow::NoWait);
@@ -98,16 +85,7 @@ fn aborted_lists_are_exact_wherever_the_entries_are() {
         busy(&mut rig, 60, seed + 100);
         check_aborted(&rig.log, &rig.aborted);
         let (disk, _, aborted, point) = rig.close();
-        let (log, _, _) = open(
-            &disk,
-            OpenHow {
-                point: Some(point),
-                log_start: 0,
-                clean: true,
-                witness: 0,
-            },
-        )
-        .unwrap();
+        let (log, _, _) = open(&disk, OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 }).unwrap();
         check_aborted(&log, &aborted);
     }
 }
@@ -120,11 +98,7 @@ fn an_abort_without_data_is_not_listed() {
     rig.append_data(1, 10, Some(1));
     let marker = rig.end(1, Outcome::Commit);
     rig.append(marker);
-    assert_eq!(
-        rig.log.reader().aborted(0, 3, ReadHow::NoWait).unwrap(),
-        Some(vec![]),
-        "C-07"
-    );
+    assert_eq!(rig.log.reader().aborted(0, 3, ReadHow::NoWait).unwrap(), Some(vec![]), "C-07");
 }
 
 #[test]
@@ -157,22 +131,9 @@ fn limits_hold() {
         (0, 10, 3 * one - 1, false, (2, 4)),
     ] {
         let how = ReadHow::Block;
-        let wish = ReadWish {
-            from,
-            limit,
-            max_bytes,
-            at_least_one,
-            how,
-        };
+        let wish = ReadWish { from, limit, max_bytes, at_least_one, how };
         assert_eq!(got(wish), answer, "T-510, T-512: {wish:?}");
-        assert_eq!(
-            got(ReadWish {
-                how: ReadHow::NoWait,
-                ..wish
-            }),
-            answer,
-            "{wish:?}"
-        );
+        assert_eq!(got(ReadWish { how: ReadHow::NoWait, ..wish }), answer, "{wish:?}");
     }
     assert_eq!(reader.read(&wish(-1, 10)).unwrap(), ReadOutcome::Gone);
 }
@@ -184,10 +145,7 @@ fn timestamps_find_the_first_record_in_order_of_offsets() {
     let mut seed = 5_u64;
     for _ in 0..120 {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let (records, at_ms) = (
-            i32::try_from(seed >> 60).unwrap() % 4 + 1,
-            i64::try_from(seed >> 50).unwrap() % 500,
-        );
+        let (records, at_ms) = (i32::try_from(seed >> 60).unwrap() % 4 + 1, i64::try_from(seed >> 50).unwrap() % 500);
         let bytes = rig.data(records, 60, at_ms, None);
         rig.append(bytes);
         stamps.extend((0..i64::from(records)).map(|at| at_ms + at));
@@ -198,27 +156,16 @@ fn timestamps_find_the_first_record_in_order_of_offsets() {
         for (start, limit) in [(0, end), (0, end / 2), (end / 3, end)] {
             for wanted in -1..510 {
                 let found = reader.offset_for_timestamp(wanted, start..limit).unwrap();
-                let mut first = stamps
-                    .iter()
-                    .enumerate()
-                    .map(|(at, stamp)| (i64::try_from(at).unwrap(), *stamp));
+                let mut first = stamps.iter().enumerate().map(|(at, stamp)| (i64::try_from(at).unwrap(), *stamp));
                 let right = first.find(|(at, stamp)| *at >= start && *stamp >= wanted);
                 let right = right.filter(|(at, _)| *at < limit);
-                assert_eq!(
-                    found.map(|f| (f.offset, f.timestamp)),
-                    right,
-                    "T-526, F-763: {wanted} in {start}..{limit}"
-                );
+                assert_eq!(found.map(|f| (f.offset, f.timestamp)), right, "T-526, F-763: {wanted} in {start}..{limit}");
             }
         }
         let largest = *stamps.iter().max().unwrap();
         let at = i64::try_from(stamps.iter().position(|stamp| *stamp == largest).unwrap()).unwrap();
         let found = reader.max_timestamp(0..end).unwrap().unwrap();
-        assert_eq!(
-            (found.offset, found.timestamp, found.leader_epoch),
-            (at, largest, 1),
-            "T-522"
-        );
+        assert_eq!((found.offset, found.timestamp, found.leader_epoch), (at, largest, 1), "T-522");
         assert_eq!(reader.max_timestamp(0..at).unwrap(), None, "T-522");
     };
     check(&rig.log);

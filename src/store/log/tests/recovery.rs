@@ -39,36 +39,26 @@ fn a_torn_tail_at_every_cut() {
     let end = Header::read(last).unwrap().base_offset;
     for missing in 1..=last.len() {
         let disk = rig.disk.crash(crate::store::mem_disk::Cut::LoseNothing);
-        disk.damage(Path::new(&path), |bytes| bytes.truncate(whole.len() - missing))
-            .unwrap();
+        disk.damage(Path::new(&path), |bytes| bytes.truncate(whole.len() - missing)).unwrap();
         let (_, opened, _) = rig.reopened(&disk, 0).unwrap();
         assert_eq!(opened.next_offset, end);
         match opened.torn {
             None => assert_eq!(missing, last.len()),
             Some(torn) => {
-                assert_eq!(
-                    (torn.verdict, torn.bytes),
-                    (Verdict::TornTail, (last.len() - missing) as u64),
-                    "2.4"
-                );
+                assert_eq!((torn.verdict, torn.bytes), (Verdict::TornTail, (last.len() - missing) as u64), "2.4");
                 let kept = disk.content(&torn.kept.unwrap()).unwrap();
                 assert_eq!(kept, last[..last.len() - missing]);
             }
         }
         check_cut(&rig, &disk, &format!("{missing} bytes missing"));
         let disk = rig.disk.crash(crate::store::mem_disk::Cut::LoseNothing);
-        disk.damage(Path::new(&path), |bytes| bytes.truncate(whole.len() - missing))
-            .unwrap();
+        disk.damage(Path::new(&path), |bytes| bytes.truncate(whole.len() - missing)).unwrap();
         let error = rig.reopened(&disk, end + 1).err().unwrap();
         assert!(
             matches!(&error, StoreError::Damaged(text) if text.contains(&path) && text.contains("byte")),
             "{error}"
         );
-        assert_eq!(
-            disk.size(Path::new(&path)).unwrap(),
-            (whole.len() - missing) as u64,
-            "2.4: never cut"
-        );
+        assert_eq!(disk.size(Path::new(&path)).unwrap(), (whole.len() - missing) as u64, "2.4: never cut");
     }
 }
 
@@ -80,8 +70,7 @@ fn every_flipped_bit_of_the_last_batch() {
     let start = rig.disk.content(Path::new(&path)).unwrap().len() - last.len();
     for bit in 0..last.len() * 8 {
         let disk = rig.disk.crash(crate::store::mem_disk::Cut::LoseNothing);
-        disk.damage(Path::new(&path), |bytes| bytes[start + bit / 8] ^= 1 << (bit % 8))
-            .unwrap();
+        disk.damage(Path::new(&path), |bytes| bytes[start + bit / 8] ^= 1 << (bit % 8)).unwrap();
         // A leader epoch that rises is not to be told from the truth.
         if (12..16).contains(&(bit / 8)) && bit / 8 * 8 + 7 - bit % 8 != 15 * 8 + 7 {
             continue;
@@ -98,16 +87,10 @@ fn a_hole_is_cut_and_told() {
     }
     rig.sync();
     let size = rig.batches[0].len();
-    rig.disk
-        .damage(Path::new(&last_log(&rig)), |bytes| bytes[2 * size..3 * size].fill(0))
-        .unwrap();
+    rig.disk.damage(Path::new(&last_log(&rig)), |bytes| bytes[2 * size..3 * size].fill(0)).unwrap();
     let (log, opened, _) = rig.reopened(&rig.disk, 2).unwrap();
     let torn = opened.torn.unwrap();
-    assert_eq!(
-        (torn.verdict, torn.position, opened.next_offset),
-        (Verdict::Hole, 2 * size as u64, 2),
-        "2.4"
-    );
+    assert_eq!((torn.verdict, torn.position, opened.next_offset), (Verdict::Hole, 2 * size as u64, 2), "2.4");
     assert_eq!(read_all(&log.reader(), 2), rig.batches[..2].concat());
 }
 
@@ -116,44 +99,26 @@ fn what_was_known_to_be_there_is_damage() {
     let rig = grown(5);
     let point = rig.point.unwrap();
     let point_log = format!("{DIR}/{:020}.log", point.active_base);
-    let first_sealed = rig
-        .log
-        .segments()
-        .unwrap()
-        .iter()
-        .find(|s| s.base > point.active_base)
-        .unwrap()
-        .base;
+    let first_sealed = rig.log.segments().unwrap().iter().find(|s| s.base > point.active_base).unwrap().base;
     let sealed = format!("{DIR}/{first_sealed:020}.log");
     let cases: [(&str, &str, Change<'_>); 3] = [
         ("below the synced position", &point_log, &|bytes| {
             bytes.truncate(usize::try_from(point.synced_pos).unwrap() - 1)
         }),
         ("in a sealed segment", &sealed, &|bytes| bytes[100] ^= 1),
-        ("at the end of a sealed segment", &sealed, &|bytes| {
-            bytes.truncate(bytes.len() - 1)
-        }),
+        ("at the end of a sealed segment", &sealed, &|bytes| bytes.truncate(bytes.len() - 1)),
     ];
     for (what, path, change) in cases {
         let disk = rig.disk.crash(crate::store::mem_disk::Cut::LoseNothing);
         disk.damage(Path::new(path), change).unwrap();
         let error = rig.reopened(&disk, 0).err();
-        assert!(
-            matches!(&error, Some(StoreError::Damaged(text)) if text.contains(path)),
-            "2.4: {what}: {error:?}"
-        );
+        assert!(matches!(&error, Some(StoreError::Damaged(text)) if text.contains(path)), "2.4: {what}: {error:?}");
     }
     let disk = rig.disk.crash(crate::store::mem_disk::Cut::LoseNothing);
     disk.remove(Path::new(&sealed)).unwrap();
-    assert!(
-        matches!(rig.reopened(&disk, 0), Err(StoreError::Damaged(_))),
-        "a segment is missing"
-    );
+    assert!(matches!(rig.reopened(&disk, 0), Err(StoreError::Damaged(_))), "a segment is missing");
     disk.remove(Path::new(&point_log)).unwrap();
-    assert!(
-        matches!(rig.reopened(&disk, 0), Err(StoreError::Damaged(_))),
-        "the point's segment is missing"
-    );
+    assert!(matches!(rig.reopened(&disk, 0), Err(StoreError::Damaged(_))), "the point's segment is missing");
 }
 
 #[test]
@@ -163,12 +128,8 @@ fn a_snapshot_that_is_not_valid_costs_a_longer_replay_only() {
     let whole = rig.state.0.snapshot();
     for spoiled in [1, 2] {
         let disk = rig.disk.crash(crate::store::mem_disk::Cut::LoseNothing);
-        let snapshots: Vec<String> = disk
-            .list(Path::new(DIR))
-            .unwrap()
-            .into_iter()
-            .filter(|name| name.ends_with(".snapshot"))
-            .collect();
+        let snapshots: Vec<String> =
+            disk.list(Path::new(DIR)).unwrap().into_iter().filter(|name| name.ends_with(".snapshot")).collect();
         assert_eq!(snapshots.len(), 2);
         for name in snapshots.iter().rev().take(spoiled) {
             disk.damage(&Path::new(DIR).join(name), |bytes| bytes.push(0)).unwrap();
