@@ -49,7 +49,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         part: "runtime",
-        may_use: &["runtime", "store", "engine", "clock", "metrics"],
+        may_use: &["runtime", "store", "engine", "clock", "metrics", "config"],
         may_not_hold: &["kafka_protocol", "rusqlite", "std::fs"],
     },
     Layer {

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::engine::batch::Header;
+use crate::engine::batch::check::Times;
 use crate::engine::catalog::{Catalog, CreateTopic, Defaults};
 use crate::engine::group::{
     GroupAnswer, GroupDescription, Join, JoinAnswer, LeaveAnswer, LeavingMember, Sync, SyncAnswer,
@@ -22,7 +23,7 @@ use crate::metrics::Metrics;
 use crate::runtime::mailroom::Waiting;
 use crate::runtime::partition::published::{Availability, Published, Shared};
 use crate::runtime::post::{
-    Answer, Append, Command, CommitOffsets, CreatedTopic, LedgerGauges, LedgerLetter, PartLetter, Post, Produced,
+    Answer, Append, Command, CommitOffsets, Created, LedgerGauges, LedgerLetter, PartLetter, Post, Produced,
     StageOffsets, TopicKey,
 };
 use crate::runtime::router::Router;
@@ -60,8 +61,8 @@ pub struct Batch {
     pub id: Option<TransactionalId>,
     /// Whether the answer waits for the disk (acks=all).
     pub durable: bool,
-    /// Whether the topic's timestamps are the broker's.
-    pub log_append_time: bool,
+    /// Whose timestamps the topic keeps.
+    pub times: Times,
 }
 
 /// Why a batch was not stored, and whether the partition's first offset is shown with it (T-318).
@@ -293,10 +294,7 @@ impl Broker {
     ///
     /// # Errors
     /// Only when the process stops; each name has its own result.
-    pub async fn create_topics(
-        &self,
-        specs: Vec<CreateTopic>,
-    ) -> Result<Vec<(String, Result<CreatedTopic, (Refusal, String)>)>, Refusal> {
+    pub async fn create_topics(&self, specs: Vec<CreateTopic>) -> Result<Vec<Created>, Refusal> {
         let drawn = specs.into_iter().map(|spec| (spec, fresh_topic_id())).collect();
         let Answer::Created(created) = self.ask(Command::CreateTopics(drawn)).await? else { return Err(misplaced()) };
         Ok(created)
@@ -424,7 +422,7 @@ fn letter(to: Option<ReplyTo>, batch: &Batch) -> PartLetter {
         batch: batch.bytes.clone(),
         id: batch.id.clone(),
         durable: batch.durable,
-        log_append_time: batch.log_append_time,
+        times: batch.times,
     }))
 }
 

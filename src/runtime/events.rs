@@ -70,15 +70,16 @@ impl Events {
 
     /// A producer's batch was refused.
     pub fn refused_sequence(&self, refusal: Refusal) {
-        let error = match refusal {
-            Refusal::OutOfOrderSequence => SequenceError::OutOfOrder,
-            Refusal::InvalidProducerEpoch => SequenceError::InvalidEpoch,
-            Refusal::InvalidProducerIdMapping => SequenceError::UnknownProducer,
-            Refusal::InvalidTxnState => SequenceError::InvalidTxnState,
-            Refusal::ConcurrentTransactions => SequenceError::Concurrent,
-            _ => return,
-        };
-        self.0.sequence_error(error);
+        const NAMES: [(Refusal, SequenceError); 5] = [
+            (Refusal::OutOfOrderSequence, SequenceError::OutOfOrder),
+            (Refusal::InvalidProducerEpoch, SequenceError::InvalidEpoch),
+            (Refusal::InvalidProducerIdMapping, SequenceError::UnknownProducer),
+            (Refusal::InvalidTxnState, SequenceError::InvalidTxnState),
+            (Refusal::ConcurrentTransactions, SequenceError::Concurrent),
+        ];
+        if let Some((_, error)) = NAMES.iter().find(|(name, _)| *name == refusal) {
+            self.0.sequence_error(*error);
+        }
     }
 
     /// Says it.
@@ -104,10 +105,8 @@ impl Events {
                 );
             }
             Event::MarkerRetried { refusal } => {
-                self.0.marker_retried(match refusal {
-                    Refusal::KafkaStorageError => MarkerError::StorageFull,
-                    _ => MarkerError::Other,
-                });
+                let full = *refusal == Refusal::KafkaStorageError;
+                self.0.marker_retried(if full { MarkerError::StorageFull } else { MarkerError::Other });
                 tracing::warn!(error = %refusal, "marker not written, trying again; its decision stands");
             }
             Event::Orphan { producer, part } => {

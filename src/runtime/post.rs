@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::engine::batch::Header;
+use crate::engine::batch::check::Times;
 use crate::engine::catalog::{Catalog, CreateTopic};
 use crate::engine::group::{GroupAnswer, GroupDescription, Join, LeavingMember, Sync};
 use crate::engine::ledger::offsets::Seen;
@@ -233,7 +234,7 @@ pub enum Answer {
     /// DescribeGroups, ListGroups.
     Groups(Vec<(GroupId, Option<GroupDescription>)>),
     /// CreateTopics: per name, in the order they first appear, its id and partition count, or why not.
-    Created(Vec<(String, Result<CreatedTopic, (Refusal, String)>)>),
+    Created(Vec<Created>),
     /// DeleteTopics: per topic.
     Deleted(Vec<Result<(TopicId, TopicName), Refusal>>),
     /// What the metrics show.
@@ -245,6 +246,9 @@ pub enum Answer {
     /// DescribeProducers.
     Producers(Vec<ProducerState>),
 }
+
+/// What became of one name of a CreateTopics.
+pub type Created = (String, Result<CreatedTopic, (Refusal, String)>);
 
 /// A topic that now exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -335,6 +339,6 @@ pub struct Append {
     pub id: Option<TransactionalId>,
     /// Whether the answer must wait for the disk: acks=all; transactional batches always do.
     pub durable: bool,
-    /// Whether the topic's timestamps are the broker's.
-    pub log_append_time: bool,
+    /// Whose timestamps the topic keeps.
+    pub times: Times,
 }

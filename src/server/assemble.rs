@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::{Parts, StartError, thread};
 use crate::clock::Clock;
 use crate::config::{Config, Durability, MarkerSync};
+use crate::engine::batch::check::Times;
 use crate::engine::catalog::{BrokerLevels, Catalog, Defaults, Replication, TimestampType, Topic};
 use crate::engine::group;
 use crate::engine::ledger::Ledger;
@@ -25,7 +26,7 @@ use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
 use crate::runtime::partition::Settings as PartSettings;
 use crate::runtime::partition::load::Source;
 use crate::runtime::partitions::Partitions;
-use crate::runtime::post::LedgerLetter;
+use crate::runtime::post::{CatalogNews, LedgerLetter};
 use crate::runtime::router::{Addresses, Router};
 use crate::runtime::start::Start;
 use crate::store::disk::Disk;
@@ -68,8 +69,8 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let rows = Arc::new(Lane::new(0));
     let part_settings = PartSettings {
         incarnation: boot.incarnation,
-        strict: config.durability == Durability::Strict,
-        redo: settings.redo,
+        durability: config.durability,
+        marker_sync: config.marker_sync,
         producer_expiration_ms: config.producers.id_expiration_ms,
         rows: Arc::clone(&rows),
         events: events.clone(),
@@ -96,18 +97,12 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let made = Sources { clean: true, ..source };
     let addresses = Addresses {
         ledger: letters,
-        catalog: watch::Sender::new(Arc::clone(&catalog)),
-        metrics: Arc::clone(&metrics),
-        add_partitions: Box::new(move |news, partitions| {
-            for (part, row) in &news.created {
-                if let Some(source) = made.of(&news.catalog, row) {
-                    partitions.add(*part, source);
-                }
-            }
-        }),
+        catalog: watch::Sender::new(catalog),
+        metrics,
+        add_partitions: Box::new(move |news, partitions| made.add(news, partitions)),
         on_broken,
     };
-    let router = Arc::new(Router::new(Arc::clone(&partitions), addresses));
+    let router = Arc::new(Router::new(partitions, addresses));
     let owner = LedgerOwner::new(ledger, store, settings, events);
     let flushing = Flushing { rows, written: Arc::new(Written::default()) };
     let wal = (config.durability == Durability::Strict).then_some(wal);
@@ -207,6 +202,14 @@ struct Sources {
 }
 
 impl Sources {
+    fn add(&self, news: &CatalogNews, partitions: &Partitions) {
+        for (part, row) in &news.created {
+            if let Some(source) = self.of(&news.catalog, row) {
+                partitions.add(*part, source);
+            }
+        }
+    }
+
     fn of(&self, catalog: &Catalog, row: &PartRow) -> Option<Source> {
         let topic: &Arc<Topic> = catalog.topic_by_id(row.topic)?;
         let settings = topic.settings.in_effect(&self.defaults.levels);
@@ -222,7 +225,10 @@ impl Sources {
             row: *row,
             log,
             clean: self.clean,
-            stamped: settings.timestamp_type == TimestampType::LogAppendTime,
+            times: match settings.timestamp_type {
+                TimestampType::CreateTime => Times::CreateTime,
+                TimestampType::LogAppendTime => Times::LogAppendTime,
+            },
             witness: 0,
         })
     }

@@ -38,14 +38,17 @@ impl From<StoreError> for StartError {
     }
 }
 
+/// Puts something around a part.
+pub type Wrap<T> = Box<dyn FnOnce(T) -> T + Send>;
+
 /// What a broker is built on; tests put their own in.
 pub struct Parts {
     /// The clock.
     pub clock: Clock,
     /// Changes the disk that logs are written to.
-    pub wrap_disk: Box<dyn FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk> + Send>,
+    pub wrap_disk: Wrap<Arc<dyn Disk>>,
     /// Changes the store that the ledger writes to.
-    pub wrap_store: Box<dyn FnOnce(Box<dyn LedgerStore>) -> Box<dyn LedgerStore> + Send>,
+    pub wrap_store: Wrap<Box<dyn LedgerStore>>,
     /// What happens when it is not known any more what is on disk.
     pub on_broken: OnBroken,
 }
@@ -190,10 +193,8 @@ impl Doors {
 
 fn bind(setting: &str, at: &HostPort) -> Result<TcpSocket, StartError> {
     let failed = |error: std::io::Error| {
-        let advice = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "; another process has the port: end it, or set another one",
-            _ => "",
-        };
+        let taken = error.kind() == std::io::ErrorKind::AddrInUse;
+        let advice = if taken { "; another process has the port: end it, or set another one" } else { "" };
         StartError(format!("{setting} = {at} cannot be bound: {error}{advice}"))
     };
     let mut found = std::net::ToSocketAddrs::to_socket_addrs(&(at.host.as_str(), at.port)).map_err(failed)?;
@@ -208,11 +209,12 @@ fn lock(root: &Path) -> Result<DirLock, StartError> {
     let shown = root.display();
     crate::store::os_disk::OsDisk::new(root)
         .map_err(|error| StartError(format!("data_dir = {shown} cannot be used: {error}")))?;
-    DirLock::take(root).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => {
-            StartError(format!("data_dir = {shown} is in use by another broker; end it, or set another directory"))
-        }
-        _ => StartError(format!("data_dir = {shown} cannot be locked: {error}")),
+    DirLock::take(root).map_err(|error| {
+        StartError(if error.kind() == std::io::ErrorKind::WouldBlock {
+            format!("data_dir = {shown} is in use by another broker; end it, or set another directory")
+        } else {
+            format!("data_dir = {shown} cannot be locked: {error}")
+        })
     })
 }
 

@@ -6,15 +6,15 @@ use crate::engine::group::{
     Group, GroupAnswer, Join, JoinAnswer, LeaveAnswer, LeavingMember, OffsetAge, Settings, Step, Sync, SyncAnswer,
     commit_to_unknown, join_unknown,
 };
-use crate::engine::txn::Position;
-use crate::engine::{Claim, GroupId, Now, PartId, Producer, Refusal, ReplyTo, TransactionalId};
+use crate::engine::txn::{Claimed, Position};
+use crate::engine::{Claim, GroupId, Now, PartId, Refusal, ReplyTo};
 
 /// Whom to tell what.
 pub type Answers = Vec<(ReplyTo, GroupAnswer)>;
 
 impl Ledger {
     /// JoinGroup.
-    pub fn join(&mut self, id: &GroupId, join: &Join, reply: ReplyTo, limits: &Settings, now: Now) -> Answers {
+    pub fn join(&mut self, id: &GroupId, join: &Join, (reply, limits): (ReplyTo, &Settings), now: Now) -> Answers {
         if id.is_empty() {
             let refused = JoinAnswer::refused(Refusal::InvalidGroupId, join.member.clone());
             return vec![(reply, refused.into())];
@@ -100,8 +100,7 @@ impl Ledger {
         &mut self,
         id: &GroupId,
         claim: &Claim,
-        offsets: &[(PartId, Position)],
-        retention_ms: Option<i64>,
+        (offsets, retention_ms): (&[(PartId, Position)], Option<i64>),
         now: Now,
     ) -> Result<(), Refusal> {
         match self.groups.get(id) {
@@ -129,13 +128,12 @@ impl Ledger {
     /// T-242, T-244; then nothing is staged.
     pub fn stage_for_group(
         &mut self,
-        (txn, producer): (&TransactionalId, Producer),
-        group_id: &GroupId,
-        claim: &Claim,
+        claimed: Claimed<'_>,
+        (group_id, claim): (&GroupId, &Claim),
         offsets: Vec<(PartId, Position)>,
         now: Now,
     ) -> Result<(), Refusal> {
-        self.may_stage(txn, producer, group_id, now)?;
+        self.may_stage(claimed, group_id)?;
         match self.groups.get(group_id) {
             Some(group) => group.may_stage(claim)?,
             None => {
@@ -143,7 +141,7 @@ impl Ledger {
                 self.put_group(group_id, group);
             }
         }
-        self.stage_offsets(txn, producer, group_id, offsets, now)
+        self.stage_offsets(claimed, group_id, offsets, now)
     }
 
     /// Forgets what groups have left behind long enough (O-641 to O-644), and groups that nothing is left of.

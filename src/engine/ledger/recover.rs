@@ -50,8 +50,7 @@ impl Ledger {
     /// The state that the rows say. Timeouts count anew from `now` (the order, against T-704).
     #[must_use]
     pub fn load(loaded: Loaded, groups: &Settings, now: Now) -> Self {
-        let mut ledger = Self::default();
-        ledger.catalog = Arc::new(Catalog::of(loaded.topics));
+        let mut ledger = Self { catalog: Arc::new(Catalog::of(loaded.topics)), ..Self::default() };
         let marks = Marks { next_producer_id: loaded.marks.producer_ids_end, ..loaded.marks };
         ledger.marks.put((), marks);
         for (part, row) in loaded.parts {

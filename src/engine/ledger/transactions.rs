@@ -9,7 +9,7 @@ use super::{Ledger, PRODUCER_ID_BLOCK};
 use crate::engine::txn::end::{Cause, Verdict, end, judge};
 use crate::engine::txn::init::{Init, Initialised, init};
 use crate::engine::txn::work::{Owed, OwedPart, Stage};
-use crate::engine::txn::{Addition, Position, Staged, State, Txn};
+use crate::engine::txn::{Addition, Claimed, Position, Staged, State, Txn};
 use crate::engine::{GroupId, Now, Offset, Outcome, PartId, Producer, Refusal, TransactionalId};
 
 /// Permission to write, as the partition is to be told.
@@ -53,7 +53,7 @@ impl Ledger {
     /// # Errors
     /// `ConcurrentTransactions` while a decision of the id is being carried out (T-112); as [`init`].
     pub fn init_producer(&mut self, id: &TransactionalId, request: Init, now: Now) -> Result<Owner, Refusal> {
-        if self.is_owing(id, now) {
+        if self.is_owing(id) {
             return Err(Refusal::ConcurrentTransactions);
         }
         let before = self.txns.get(id).cloned();
@@ -79,21 +79,16 @@ impl Ledger {
     ///
     /// # Errors
     /// T-212, in its order: unknown id, a decision being carried out, other producer id, other epoch.
-    pub fn add_to_txn(
-        &mut self,
-        id: &TransactionalId,
-        claimed: Producer,
-        addition: &Addition,
-        now: Now,
-    ) -> Result<Granted, Refusal> {
+    pub fn add_to_txn(&mut self, claimed: Claimed<'_>, addition: &Addition, now: Now) -> Result<Granted, Refusal> {
+        let Claimed { id, producer } = claimed;
         let txn = self.known(id)?;
-        if self.is_owing(id, now) {
+        if self.is_owing(id) {
             return Err(Refusal::ConcurrentTransactions);
         }
         let txn = txn.clone();
         let had: BTreeSet<PartId> = txn.ongoing().map(|ongoing| (*ongoing.parts).clone()).unwrap_or_default();
         let fresh_number = self.next_order();
-        let next = txn.add(claimed, addition, fresh_number, now)?;
+        let next = txn.add(producer, addition, fresh_number, now)?;
         let number = next.as_ref().unwrap_or(&txn).ongoing().map_or(0, |ongoing| ongoing.number);
         let parts = match addition {
             Addition::Parts(parts) => parts.difference(&had).copied().collect(),
@@ -113,13 +108,14 @@ impl Ledger {
     /// # Errors
     /// T-222 and T-385, with our order: unknown id or other producer id, other epoch, a decision being carried out,
     /// not in the transaction.
-    pub fn verify(&self, id: &TransactionalId, claimed: Producer, part: PartId, now: Now) -> Result<u64, Refusal> {
+    pub fn verify(&self, claimed: Claimed<'_>, part: PartId) -> Result<u64, Refusal> {
+        let Claimed { id, producer } = claimed;
         let txn = self.known(id)?;
-        txn.owned_by(claimed)?;
-        if self.is_owing(id, now) {
+        txn.owned_by(producer)?;
+        if self.is_owing(id) {
             return Err(Refusal::ConcurrentTransactions);
         }
-        txn.may_write(claimed, part).map(|ongoing| ongoing.number)
+        txn.may_write(producer, part).map(|ongoing| ongoing.number)
     }
 
     /// Whether offsets of `group` may join the transaction: TxnOffsetCommit's first half (T-242). The group's own
@@ -127,13 +123,14 @@ impl Ledger {
     ///
     /// # Errors
     /// As [`Ledger::verify`], for the group.
-    pub fn may_stage(&self, id: &TransactionalId, claimed: Producer, group: &GroupId, now: Now) -> Result<(), Refusal> {
+    pub fn may_stage(&self, claimed: Claimed<'_>, group: &GroupId) -> Result<(), Refusal> {
+        let Claimed { id, producer } = claimed;
         let txn = self.known(id)?;
-        txn.owned_by(claimed)?;
-        if self.is_owing(id, now) {
+        txn.owned_by(producer)?;
+        if self.is_owing(id) {
             return Err(Refusal::ConcurrentTransactions);
         }
-        txn.may_stage(claimed, group)
+        txn.may_stage(producer, group)
     }
 
     /// TxnOffsetCommit's second half: the offsets join the transaction, invisible to readers (T-247).
@@ -142,13 +139,13 @@ impl Ledger {
     /// As [`Ledger::may_stage`].
     pub fn stage_offsets(
         &mut self,
-        id: &TransactionalId,
-        claimed: Producer,
+        claimed: Claimed<'_>,
         group: &GroupId,
         offsets: Vec<(PartId, Position)>,
         now: Now,
     ) -> Result<(), Refusal> {
-        self.may_stage(id, claimed, group, now)?;
+        let Claimed { id, producer } = claimed;
+        self.may_stage(claimed, group)?;
         let txn = self.known(id)?.clone();
         let mut staged = Vec::with_capacity(offsets.len());
         for (part, position) in offsets {
@@ -161,7 +158,7 @@ impl Ledger {
             self.rows.put(row, Some(RowValue::Pending(offset.clone())));
             staged.push((part, offset));
         }
-        let next = txn.stage(claimed, group, staged, now)?;
+        let next = txn.stage(producer, group, staged, now)?;
         self.txns.put(id.clone(), next);
         Ok(())
     }
@@ -170,15 +167,10 @@ impl Ledger {
     ///
     /// # Errors
     /// T-253: unknown id; as [`judge`].
-    pub fn judge_end(
-        &self,
-        id: &TransactionalId,
-        claimed: Producer,
-        outcome: Outcome,
-        now: Now,
-    ) -> Result<(Verdict, u64), Refusal> {
+    pub fn judge_end(&self, claimed: Claimed<'_>, outcome: Outcome) -> Result<(Verdict, u64), Refusal> {
+        let Claimed { id, producer } = claimed;
         let txn = self.known(id)?;
-        let verdict = judge(txn, claimed, outcome, self.is_owing(id, now))?;
+        let verdict = judge(txn, producer, outcome, self.is_owing(id))?;
         Ok((verdict, txn.ongoing().map_or(0, |ongoing| ongoing.number)))
     }
 
@@ -189,8 +181,7 @@ impl Ledger {
     /// `InvalidTxnState` if that transaction is not open any more: what was gathered for it is void.
     pub fn decide(
         &mut self,
-        id: &TransactionalId,
-        number: u64,
+        (id, number): (&TransactionalId, u64),
         (outcome, cause): (Outcome, Cause),
         sealed: &BTreeMap<PartId, Option<Offset>>,
         now: Now,
@@ -264,7 +255,7 @@ impl Ledger {
 
     /// Whether a decision of the id is still being carried out (T-020).
     #[must_use]
-    pub fn is_owing(&self, id: &TransactionalId, _now: Now) -> bool {
+    pub fn is_owing(&self, id: &TransactionalId) -> bool {
         self.owing.get(id).is_some()
     }
 

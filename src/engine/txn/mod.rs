@@ -17,7 +17,7 @@ pub mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::engine::{Epoch, GroupId, Now, Offset, Outcome, PartId, Producer, Refusal};
+use crate::engine::{Epoch, GroupId, Now, Offset, Outcome, PartId, Producer, Refusal, TransactionalId};
 
 /// Highest epoch that is ever handed to a client; an id that holds it is exhausted (T-0.3).
 pub const LAST_EPOCH: Epoch = 32766;
@@ -91,6 +91,15 @@ pub struct Staged {
     pub order: u64,
     /// The position.
     pub position: Position,
+}
+
+/// What a request says of itself: which id, held by which producer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claimed<'a> {
+    /// The transactional id.
+    pub id: &'a TransactionalId,
+    /// Who claims to hold it.
+    pub producer: Producer,
 }
 
 /// What joins a transaction: partitions to write to, groups to commit for.

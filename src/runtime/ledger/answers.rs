@@ -5,19 +5,21 @@ use crate::engine::catalog::{CreateTopic, Refused, Topic};
 use crate::engine::ledger::groups::Answers;
 use crate::engine::ledger::show::Shown;
 use crate::engine::txn::work::Stage;
-use crate::engine::{GroupId, Now, PartId, Refusal, ReplyTo, TopicId, TopicName};
-use crate::runtime::post::{Answer, CatalogNews, Command, CommitOffsets, CreatedTopic, LedgerGauges, Post, TopicKey};
+use crate::engine::{GroupId, Now, PartId, Refusal, ReplyTo, TopicId, TopicName, TransactionalId};
+use crate::runtime::post::{
+    Answer, CatalogNews, Command, CommitOffsets, Created, CreatedTopic, LedgerGauges, Post, TopicKey,
+};
 
 impl LedgerOwner {
     pub(super) fn ask_group(&mut self, to: ReplyTo, command: &Command, now: Now, effects: &mut Effects) {
         let answers = match command {
-            Command::Join(id, join) => self.ledger.join(id, join, to, &self.settings.groups, now),
+            Command::Join(id, join) => self.ledger.join(id, join, (to, &self.settings.groups), now),
             Command::Sync(id, sync) => self.ledger.sync(id, sync, to, now),
             Command::Heartbeat(id, claim) => self.ledger.heartbeat(id, claim, to, now),
             Command::Leave(id, leaving) => self.ledger.leave(id, leaving, to, now),
             Command::CommitOffsets(commit) => {
                 let CommitOffsets { group, claim, offsets, retention_ms } = commit;
-                let done = self.ledger.commit_offsets(group, claim, offsets, *retention_ms, now);
+                let done = self.ledger.commit_offsets(group, claim, (offsets, *retention_ms), now);
                 effects.answer_result(to, done);
                 return;
             }
@@ -71,22 +73,19 @@ impl LedgerOwner {
         Answer::Groups(ids.iter().map(one).collect())
     }
 
-    /// What tools and metrics look at. Judged on the state of this turn, answered when that is on disk.
-    pub(super) fn look(&mut self, to: ReplyTo, command: &Command, now: Now, effects: &mut Effects) {
-        let answer = match command {
-            Command::DescribeTxns(ids) => {
-                let one = |id: &crate::engine::TransactionalId| {
-                    self.ledger.describe_txn(id).map_err(|refusal| (id.clone(), refusal))
-                };
-                Answer::Txns(ids.iter().map(one).collect())
-            }
-            Command::ListTxns => Answer::Txns(self.ledger.describe_txns().map(Ok).collect()),
-            _ => Answer::Gauges(Box::new(self.gauges(now))),
-        };
-        effects.answer(to, answer);
+    /// DescribeTransactions, each id by itself.
+    pub(super) fn describe_txns(&self, ids: &[TransactionalId]) -> Answer {
+        let one = |id: &TransactionalId| self.ledger.describe_txn(id).map_err(|refusal| (id.clone(), refusal));
+        Answer::Txns(ids.iter().map(one).collect())
     }
 
-    fn gauges(&self, now: Now) -> LedgerGauges {
+    /// ListTransactions.
+    pub(super) fn list_txns(&self) -> Answer {
+        Answer::Txns(self.ledger.describe_txns().map(Ok).collect())
+    }
+
+    /// The ledger in figures.
+    pub(super) fn gauges(&self, now: Now) -> LedgerGauges {
         let mut gauges = LedgerGauges { groups: count(self.ledger.groups.len()), ..LedgerGauges::default() };
         for (id, txn) in self.ledger.txns.iter() {
             let shown = self.ledger.shown(id, txn);
@@ -112,31 +111,29 @@ impl LedgerOwner {
         gauges
     }
 
-    pub(super) fn ask_topics(&mut self, to: ReplyTo, command: &Command, effects: &mut Effects) {
-        match command {
-            Command::CreateTopics(specs) => {
-                let specs_only: Vec<CreateTopic> = specs.iter().map(|(spec, _)| spec.clone()).collect();
-                let planned = self.ledger.catalog().plan_create(&specs_only, |_| Ok(()), &self.settings.topics);
-                let mut created = Vec::new();
-                let mut results = Vec::with_capacity(planned.len());
-                for (name, plan) in planned {
-                    results.push(self.create(specs, &name, plan, &mut created));
-                }
-                if !created.is_empty() {
-                    effects.then.push(Then::Catalog { created, deleted: Vec::new() });
-                }
-                effects.then.push(Then::Answer(to, Answer::Created(results)));
-            }
-            Command::DeleteTopics(keys) => {
-                let mut deleted = Vec::new();
-                let results = keys.iter().map(|key| self.delete(key, &mut deleted)).collect();
-                if !deleted.is_empty() {
-                    effects.then.push(Then::Catalog { created: Vec::new(), deleted });
-                }
-                effects.then.push(Then::Answer(to, Answer::Deleted(results)));
-            }
-            _ => {}
+    /// CreateTopics: the request as a whole is judged, then each topic that passed is made.
+    pub(super) fn create_topics(&mut self, to: ReplyTo, specs: &[(CreateTopic, TopicId)], effects: &mut Effects) {
+        let specs_only: Vec<CreateTopic> = specs.iter().map(|(spec, _)| spec.clone()).collect();
+        let planned = self.ledger.catalog().plan_create(&specs_only, |_| Ok(()), &self.settings.topics);
+        let mut created = Vec::new();
+        let mut results = Vec::with_capacity(planned.len());
+        for (name, plan) in planned {
+            results.push(self.create(specs, &name, plan, &mut created));
         }
+        if !created.is_empty() {
+            effects.then.push(Then::Catalog { created, deleted: Vec::new() });
+        }
+        effects.then.push(Then::Answer(to, Answer::Created(results)));
+    }
+
+    /// DeleteTopics, each key by itself.
+    pub(super) fn delete_topics(&mut self, to: ReplyTo, keys: &[TopicKey], effects: &mut Effects) {
+        let mut deleted = Vec::new();
+        let results = keys.iter().map(|key| self.delete(key, &mut deleted)).collect();
+        if !deleted.is_empty() {
+            effects.then.push(Then::Catalog { created: Vec::new(), deleted });
+        }
+        effects.then.push(Then::Answer(to, Answer::Deleted(results)));
     }
 
     fn create(
@@ -145,7 +142,7 @@ impl LedgerOwner {
         name: &str,
         plan: Result<crate::engine::catalog::Planned, Refused>,
         created: &mut Vec<(PartId, crate::engine::ledger::rows::PartRow)>,
-    ) -> (String, Result<CreatedTopic, (Refusal, String)>) {
+    ) -> Created {
         let result = plan.map_err(|refused| (refused.refusal, refused.message)).and_then(|planned| {
             let (spec, id) = specs.iter().find(|(spec, _)| spec.name == name).ok_or_else(unnamed)?;
             let partitions = planned.partitions;

@@ -333,7 +333,7 @@ impl LedgerOwner {
                 Then::Begin { id, number, want } => self.begin_ending(&id, number, want, turn),
                 Then::Decided { id, seq, outcome, cause, took_ms } => {
                     self.events.say(&Event::Decided { id: id.clone(), outcome, cause, took_ms });
-                    self.decided(&id, seq, (outcome, cause), now, turn);
+                    self.decided(&id, seq, (outcome, cause), (now, turn));
                 }
                 Then::Wait { id, waiting } => self.waiting.entry(id).or_default().push(waiting),
                 Then::Void(id) => self.void(&id, turn),

@@ -9,7 +9,7 @@ use crate::engine::ledger::transactions::Owner;
 use crate::engine::partition::Grant;
 use crate::engine::txn::end::{Cause, Verdict};
 use crate::engine::txn::init::{Init, check_timeout};
-use crate::engine::txn::{Addition, Txn};
+use crate::engine::txn::{Addition, Claimed, Txn};
 use crate::engine::{Now, Outcome, PartId, Producer, Refusal, ReplyTo, TransactionalId};
 use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
@@ -61,15 +61,17 @@ impl LedgerOwner {
                 }
                 Some(id) => {
                     let init = Init { timeout_ms: *timeout_ms, expected: *expected };
-                    self.init_producer((to, command), id, init, now, effects);
+                    self.init_producer((to, command), id, init, (now, effects));
                 }
             },
-            Command::Add { id, producer, addition } => self.add((to, command), id, *producer, addition, now, effects),
+            Command::Add { id, producer, addition } => {
+                self.add((to, command), Claimed { id, producer: *producer }, addition, (now, effects));
+            }
             Command::Verify { id, producer, part } => {
                 let verified = if self.endings.contains_key(id) {
                     Err(Refusal::ConcurrentTransactions)
                 } else {
-                    self.ledger.verify(id, *producer, *part, now)
+                    self.ledger.verify(Claimed { id, producer: *producer }, *part)
                 };
                 match verified {
                     Ok(number) => {
@@ -80,17 +82,17 @@ impl LedgerOwner {
                 }
             }
             Command::StageOffsets(stage) => {
-                let claimed = (&stage.id, stage.producer);
+                let claimed = Claimed { id: &stage.id, producer: stage.producer };
                 if self.is_ending(&stage.id) {
                     self.wait((to, command), &stage.id, now, effects);
                 } else {
                     let offsets = stage.offsets.clone();
-                    let staged = self.ledger.stage_for_group(claimed, &stage.group, &stage.claim, offsets, now);
+                    let staged = self.ledger.stage_for_group(claimed, (&stage.group, &stage.claim), offsets, now);
                     effects.answer_result(to, staged);
                 }
             }
             Command::EndTxn { id, producer, outcome } => {
-                self.end_txn((to, command), id, *producer, *outcome, (now, effects))
+                self.end_txn((to, command), Claimed { id, producer: *producer }, *outcome, (now, effects))
             }
             Command::Join(..)
             | Command::Sync(..)
@@ -99,8 +101,11 @@ impl LedgerOwner {
             | Command::CommitOffsets(_)
             | Command::FetchOffsets { .. }
             | Command::DescribeGroups(_) => self.ask_group(to, command, now, effects),
-            Command::DescribeTxns(_) | Command::ListTxns | Command::Gauges => self.look(to, command, now, effects),
-            Command::CreateTopics(_) | Command::DeleteTopics(_) => self.ask_topics(to, command, effects),
+            Command::DescribeTxns(ids) => effects.answer(to, self.describe_txns(ids)),
+            Command::ListTxns => effects.answer(to, self.list_txns()),
+            Command::Gauges => effects.answer(to, Answer::Gauges(Box::new(self.gauges(now)))),
+            Command::CreateTopics(specs) => self.create_topics(to, specs, effects),
+            Command::DeleteTopics(keys) => self.delete_topics(to, keys, effects),
         }
     }
 
@@ -109,8 +114,7 @@ impl LedgerOwner {
         (to, command): (ReplyTo, &Command),
         id: &TransactionalId,
         init: Init,
-        now: Now,
-        effects: &mut Effects,
+        (now, effects): (Now, &mut Effects),
     ) {
         if let Err(refusal) = check_timeout(init.timeout_ms, self.settings.max_timeout_ms) {
             effects.answer(to, Answer::Refused(refusal));
@@ -138,17 +142,16 @@ impl LedgerOwner {
     fn add(
         &mut self,
         (to, command): (ReplyTo, &Command),
-        id: &TransactionalId,
-        producer: Producer,
+        claimed: Claimed<'_>,
         addition: &Addition,
-        now: Now,
-        effects: &mut Effects,
+        (now, effects): (Now, &mut Effects),
     ) {
+        let Claimed { id, producer } = claimed;
         if self.is_ending(id) {
             self.wait((to, command), id, now, effects);
             return;
         }
-        match self.ledger.add_to_txn(id, producer, addition, now) {
+        match self.ledger.add_to_txn(claimed, addition, now) {
             Ok(granted) => {
                 for part in granted.parts {
                     effects.at_once.push(grant(id, producer, granted.number, part));
@@ -165,12 +168,12 @@ impl LedgerOwner {
     fn end_txn(
         &mut self,
         (to, command): (ReplyTo, &Command),
-        id: &TransactionalId,
-        producer: Producer,
+        claimed: Claimed<'_>,
         outcome: Outcome,
         (now, effects): (Now, &mut Effects),
     ) {
-        match self.ledger.judge_end(id, producer, outcome, now) {
+        let Claimed { id, producer } = claimed;
+        match self.ledger.judge_end(claimed, outcome) {
             Ok((Verdict::Decide, number)) => {
                 let want = Want { asked: Some((to, command.clone())), outcome, cause: Cause::Client };
                 effects.then.push(Then::Begin { id: id.clone(), number, want });
@@ -202,7 +205,7 @@ impl LedgerOwner {
         let open = self.ledger.txns.get(id).and_then(Txn::ongoing);
         let took_ms = open.map_or(0, |open| now.mono_ms.saturating_sub(open.since_mono_ms));
         let before = self.ledger.txns.get(id).map(|txn| txn.producer);
-        let Ok(seq) = self.ledger.decide(id, number, (outcome, cause), &sealed, now) else {
+        let Ok(seq) = self.ledger.decide((id, number), (outcome, cause), &sealed, now) else {
             effects.then.push(Then::Void(id.clone()));
             return;
         };

@@ -18,8 +18,7 @@ impl LedgerOwner {
         id: &TransactionalId,
         seq: Option<u64>,
         (outcome, cause): (Outcome, Cause),
-        now: Now,
-        turn: &mut Turn,
+        (now, turn): (Now, &mut Turn),
     ) {
         let wants = self.endings.remove(id).map(|ending| ending.wants).unwrap_or_default();
         let until_mono_ms = now.mono_ms.saturating_add(WAIT_MS);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::published::Shared;
 use super::{PartitionOwner, Settings};
 use crate::engine::batch::Header;
+use crate::engine::batch::check::Times;
 use crate::engine::catalog::Topic;
 use crate::engine::ledger::rows::PartRow;
 use crate::engine::log::LogSettings;
@@ -31,16 +32,10 @@ pub struct Source {
     pub log: LogSettings,
     /// Whether the process before stopped in order: sizes can be trusted then.
     pub clean: bool,
-    /// Whether the topic's timestamps are the broker's.
-    pub stamped: bool,
+    /// Whose timestamps the topic keeps.
+    pub times: Times,
     /// A log end that is known to have been on disk: what is missing below it is damage, not a torn tail.
     pub witness: i64,
-}
-
-impl Source {
-    pub(super) fn log_append_time(&self) -> bool {
-        self.stamped
-    }
 }
 
 /// Feeds a partition's engine from its log.
@@ -135,13 +130,13 @@ fn open(source: &Source, incarnation: i32, now: Now) -> Result<(Log, Partition),
     let dir_exists = source.disk.exists(&source.dir).map_err(|e| StoreError::from_read("partition directory", &e))?;
     let start = source.row.log_start;
     if !dir_exists && source.row.point.is_none() {
-        let log = Log::create(Arc::clone(&source.disk), &source.dir, source.topic.id, incarnation, source.log.clone())?;
+        let log = Log::create(Arc::clone(&source.disk), &source.dir, source.topic.id, incarnation, source.log)?;
         return Ok((log, Partition::new(start, start)));
     }
     let how = OpenHow { point: source.row.point, log_start: start, clean: source.clean, witness: source.witness };
     let fresh = Partition::new(start, start);
     let mut rebuild = Rebuild { engine: fresh.clone(), fresh, now };
-    let (log, _) = Log::open(Arc::clone(&source.disk), &source.dir, source.log.clone(), how, &mut rebuild)?;
+    let (log, _) = Log::open(Arc::clone(&source.disk), &source.dir, source.log, how, &mut rebuild)?;
     let mut engine = rebuild.engine;
     engine.set_log_end(log.next_offset());
     Ok((log, engine))

@@ -11,6 +11,7 @@ pub mod turn;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::config::{Durability, MarkerSync};
 use crate::engine::partition::{Grant, Partition};
 use crate::engine::{Now, Offset, PartId};
 use crate::runtime::events::Events;
@@ -25,10 +26,10 @@ use published::{Published, Shared};
 pub struct Settings {
     /// The leader epoch of everything appended from now on.
     pub incarnation: i32,
-    /// Whether answers wait for the disk (`durability = "strict"`).
-    pub strict: bool,
-    /// Whether markers count when written, their decision being on disk (`marker_sync = "redo"`).
-    pub redo: bool,
+    /// Whether answers wait for the disk.
+    pub durability: Durability,
+    /// Whether markers count when written, their decision being on disk.
+    pub marker_sync: MarkerSync,
     /// Producers idle for this long, in milliseconds, are forgotten (T-611).
     pub producer_expiration_ms: i64,
     /// How far `meta.db` is on disk: a transaction's first batch waits for the row that let it write.
@@ -112,6 +113,12 @@ enum Until {
 impl Held {
     fn until_synced(post: Post) -> Self {
         Self { post, until: Until::Synced { row: None } }
+    }
+}
+
+impl Settings {
+    fn is_strict(&self) -> bool {
+        self.durability == Durability::Strict
     }
 }
 

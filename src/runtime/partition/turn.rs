@@ -3,6 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use super::{Held, PartitionOwner, Syncing, Turn, Until};
+use crate::config::MarkerSync;
+use crate::engine::batch::check::Times;
 use crate::engine::batch::{self, marker};
 use crate::engine::partition::{Aborted, Admission, MarkOrder, MarkStep, NotAdmitted};
 use crate::engine::{Now, Refusal};
@@ -106,7 +108,7 @@ impl PartitionOwner {
             Ok(Admission::Append { base_offset, .. }) => {
                 gathered.bytes.push(self.placed(&append, base_offset, now));
                 gathered.mixed = true;
-                let append_time_ms = if append.log_append_time { now.wall_ms } else { -1 };
+                let append_time_ms = if append.times == Times::LogAppendTime { now.wall_ms } else { -1 };
                 let log_start = self.engine.log_start();
                 let produced = Answer::Produced(Produced { base_offset, append_time_ms, log_start });
                 (produced, append.durable || append.header.is_transactional())
@@ -136,7 +138,7 @@ impl PartitionOwner {
     fn placed(&self, append: &Append, base_offset: i64, now: Now) -> Bytes {
         let mut bytes = BytesMut::from(&append.batch[..]);
         batch::patch(&mut bytes, base_offset, self.settings.incarnation);
-        if append.log_append_time {
+        if append.times == Times::LogAppendTime {
             batch::stamp_log_append_time(&mut bytes, now.wall_ms);
         }
         bytes.freeze()
@@ -155,7 +157,7 @@ impl PartitionOwner {
             outcome: order.outcome,
             coordinator_epoch: self.settings.incarnation,
         };
-        let stamped = self.source.log_append_time();
+        let stamped = self.source.times == Times::LogAppendTime;
         let bytes = marker::write(&marker, written.offset, self.settings.incarnation, now.wall_ms, stamped);
         gathered.bytes.push(Bytes::copy_from_slice(&bytes));
         gathered.mixed |= written.closes.is_none();
@@ -170,20 +172,22 @@ impl PartitionOwner {
         let view = self.view();
         // Rule L: a run of closing markers that starts where everything is published may be shown before its own
         // sync, because its decisions are on disk and a restart writes the same markers at the same offsets.
-        let redone = self.settings.redo && !gathered.mixed && self.shared.published().watermark == end_before;
-        if redone || !self.settings.strict {
+        let redone = self.settings.marker_sync == MarkerSync::Redo
+            && !gathered.mixed
+            && self.shared.published().watermark == end_before;
+        if redone || !self.settings.is_strict() {
             self.shared.publish(view);
         }
         if redone && !gathered.marked.is_empty() {
             let appended = LedgerLetter::Marked(self.part, gathered.marked.clone(), MarkResult::Appended);
             turn.at_once.push(Post::Ledger(appended));
         }
-        if !self.settings.strict {
+        if !self.settings.is_strict() {
             let end = u64::try_from(self.engine.log_end()).unwrap_or(0);
             turn.at_once.extend(self.shared.lane.reached(end));
         }
         self.finish(gathered, turn);
-        if self.settings.strict {
+        if self.settings.is_strict() {
             turn.sync = self.log.take_unsynced().map(|job| Syncing { jobs: vec![job], then: view });
         }
         Ok(())
