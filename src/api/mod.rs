@@ -3,7 +3,14 @@
 //! A handler decodes its request, speaks to the broker in our own words, and encodes what came of it. What a refusal is
 //! called in a version is `wire::codes`' business.
 
+mod api_versions;
+mod create_topics;
 pub mod ctx;
+mod delete_topics;
+mod describe_cluster;
+mod describe_configs;
+mod metadata;
+mod refusals;
 pub mod service;
 
 use std::sync::Arc;
@@ -33,9 +40,15 @@ impl Service for Handlers {
     }
 }
 
-async fn dispatch(_ctx: &Ctx, call: &Call) -> Reply {
+async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
     match call.api {
         Api::Produce => Reply::Nothing,
+        Api::Metadata => metadata::answer(ctx, call).await,
+        Api::ApiVersions => api_versions::answer(ctx, call).await,
+        Api::CreateTopics => create_topics::answer(ctx, call).await,
+        Api::DeleteTopics => delete_topics::answer(ctx, call).await,
+        Api::DescribeConfigs => describe_configs::answer(ctx, call).await,
+        Api::DescribeCluster => describe_cluster::answer(ctx, call).await,
         _ => Reply::Nothing,
     }
 }

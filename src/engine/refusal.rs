@@ -66,6 +66,8 @@ pub enum Refusal {
     ProducerFenced,
     UnknownTopicId,
     TransactionalIdNotFound,
+    MismatchedEndpointType,
+    UnsupportedEndpointType,
 }
 
 impl fmt::Display for Refusal {

@@ -70,6 +70,8 @@ pub const fn code(refusal: Refusal) -> i16 {
         Refusal::ProducerFenced => 90,
         Refusal::UnknownTopicId => 100,
         Refusal::TransactionalIdNotFound => 105,
+        Refusal::MismatchedEndpointType => 114,
+        Refusal::UnsupportedEndpointType => 115,
     }
 }
 

@@ -101,5 +101,7 @@ const ALL: &[Refusal] = &{
         ProducerFenced,
         UnknownTopicId,
         TransactionalIdNotFound,
+        MismatchedEndpointType,
+        UnsupportedEndpointType,
     ]
 };
