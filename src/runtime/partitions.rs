@@ -200,7 +200,11 @@ impl Partitions {
                 letters.into_iter().for_each(|letter| answer_damaged(slot.part, letter, router));
                 Ok(())
             }
-            Owned::Gone | Owned::Unloaded(_) => {
+            Owned::Unloaded(_) => {
+                letters.into_iter().for_each(|letter| answer_unopened(slot.part, letter, router));
+                Ok(())
+            }
+            Owned::Gone => {
                 letters.into_iter().for_each(|letter| answer_gone(slot.part, letter, router));
                 Ok(())
             }
@@ -314,6 +318,29 @@ fn answer_gone(part: PartId, letter: PartLetter, router: &Router) {
         }
         PartLetter::Describe(to) => router.deliver(Post::Answer(to, unknown)),
         PartLetter::Grant(_) | PartLetter::Unseal { .. } | PartLetter::Load | PartLetter::Drop | PartLetter::Close => {}
+    }
+}
+
+/// There was no room to open the partition. Nothing of a transaction that is open now can be in it, for it would be
+/// open; a marker is asked for again.
+fn answer_unopened(part: PartId, letter: PartLetter, router: &Router) {
+    match letter {
+        PartLetter::Seal { id, number, .. } => {
+            let sealed = Sealed { id, number, part, state: SealState::Durable(0) };
+            router.deliver(Post::Ledger(LedgerLetter::Sealed(sealed)));
+        }
+        PartLetter::Mark(orders) => {
+            let debts = orders.into_iter().map(|(debt, _)| debt).collect();
+            let failed = MarkResult::Failed(Refusal::KafkaStorageError);
+            router.deliver(Post::Ledger(LedgerLetter::Marked(part, debts, failed)));
+        }
+        letter @ (PartLetter::Append(_)
+        | PartLetter::Describe(_)
+        | PartLetter::Grant(_)
+        | PartLetter::Unseal { .. }
+        | PartLetter::Load
+        | PartLetter::Drop
+        | PartLetter::Close) => answer_damaged(part, letter, router),
     }
 }
 

@@ -93,6 +93,7 @@ impl PartitionOwner {
             }
             PartLetter::Describe(to) => {
                 let post = Post::Answer(to, Answer::Producers(self.engine.describe()));
+                gathered.refusable.push(Post::Answer(to, Answer::Refused(Refusal::KafkaStorageError)));
                 gathered.held.push(Held::until_synced(post));
             }
             PartLetter::Load => {}
@@ -203,9 +204,7 @@ impl PartitionOwner {
             let failed = MarkResult::Failed(Refusal::KafkaStorageError);
             turn.at_once.push(Post::Ledger(LedgerLetter::Marked(self.part, gathered.marked, failed)));
         }
-        for post in gathered.at_once {
-            turn.at_once.push(post);
-        }
+        turn.at_once.extend(gathered.at_once.into_iter().map(|post| self.sealed_anew(post)));
         for held in gathered.held {
             match &held.post {
                 Post::Answer(..) => {}
@@ -213,6 +212,17 @@ impl PartitionOwner {
             }
         }
         Ok(())
+    }
+
+    /// A seal's place after a write that failed: what it closed over is not there.
+    fn sealed_anew(&self, post: Post) -> Post {
+        match post {
+            Post::Ledger(LedgerLetter::Sealed(sealed)) => {
+                let state = SealState::Closed(self.engine.log_end());
+                Post::Ledger(LedgerLetter::Sealed(Sealed { state, ..sealed }))
+            }
+            post @ (Post::Answer(..) | Post::Ledger(_) | Post::Part(..) | Post::Catalog(_)) => post,
+        }
     }
 
     fn finish(&mut self, gathered: Gathered, turn: &mut Turn) {
