@@ -24,7 +24,7 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Err(reply) => return reply,
     };
     let mut positions = Positions::of(&ctx.broker.catalog(), named(&request.topics));
-    let verdict = match positions.to_ask() {
+    let verdict = match positions.take_asked() {
         None => Ok(()),
         Some(offsets) => ctx.broker.commit_offsets(commit(&request, offsets)).await,
     };

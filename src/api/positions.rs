@@ -66,7 +66,7 @@ impl Positions {
     /// What to commit, if the coordinator is to be asked at all: a request that names only unknown partitions is
     /// answered without (O-605, T-241 row 6), one whose metadata is all too long is not, so that a fenced member hears
     /// of it.
-    pub(super) fn to_ask(&mut self) -> Option<Vec<(PartId, Position)>> {
+    pub(super) fn take_asked(&mut self) -> Option<Vec<(PartId, Position)>> {
         let asks = self.fates.iter().any(|fate| *fate != Fate::Unknown);
         asks.then(|| std::mem::take(&mut self.offsets))
     }

@@ -21,7 +21,7 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Err(reply) => return reply,
     };
     let mut positions = Positions::of(&ctx.broker.catalog(), named(&request.topics));
-    let verdict = match positions.to_ask() {
+    let verdict = match positions.take_asked() {
         None => Ok(()),
         Some(_) if request.group_id.is_empty() => Err(Refusal::InvalidGroupId),
         Some(offsets) => ctx.broker.stage_offsets(stage(&request, offsets)).await,

@@ -12,8 +12,8 @@ fn check(named: &[(&str, i32, &str)], verdict: Result<(), R>, asked: Option<&[i6
         metadata: Some(metadata),
     });
     let mut positions = Positions::of(&catalog(), named);
-    let to_ask = positions.to_ask().map(|offsets| offsets.into_iter().map(|(part, _)| part.0).collect::<Vec<_>>());
-    assert_eq!(to_ask.as_deref(), asked, "{rule}");
+    let taken = positions.take_asked().map(|offsets| offsets.into_iter().map(|(part, _)| part.0).collect::<Vec<_>>());
+    assert_eq!(taken.as_deref(), asked, "{rule}");
     assert_eq!(positions.verdicts(verdict).collect::<Vec<_>>(), told, "{rule}");
 }
 
@@ -44,7 +44,7 @@ fn each_partition_is_told_its_own() {
 #[test]
 fn absent_metadata_is_the_empty_text() {
     let named = Named { topic: "a", index: 0, offset: -9, leader_epoch: 3, metadata: None };
-    let offsets = Positions::of(&catalog(), [named].into_iter()).to_ask().unwrap();
+    let offsets = Positions::of(&catalog(), [named].into_iter()).take_asked().unwrap();
     let (_, position) = &offsets[0];
     assert_eq!((position.offset, position.leader_epoch, position.metadata.as_str()), (-9, 3, ""), "O-617");
 }
