@@ -3,15 +3,34 @@
 //! A handler decodes its request, speaks to the broker in our own words, and encodes what came of it. What a refusal is
 //! called in a version is `wire::codes`' business.
 
+mod add_offsets_to_txn;
+mod add_partitions_to_txn;
 mod api_versions;
+mod codes;
 mod create_topics;
+pub mod ctx;
 pub mod ctx;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;
+mod describe_producers;
+mod describe_transactions;
+mod end_txn;
+mod find_coordinator;
+mod heartbeat;
+mod init_producer_id;
+mod join_group;
+mod leave_group;
+mod list_transactions;
 mod metadata;
+mod offset_commit;
+mod offset_fetch;
+mod positions;
 mod refusals;
 pub mod service;
+mod sync_group;
+mod txn_offset_commit;
+mod words;
 
 use std::sync::Arc;
 
@@ -42,13 +61,27 @@ impl Service for Handlers {
 
 async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
     match call.api {
-        Api::Produce => Reply::Nothing,
         Api::Metadata => metadata::answer(ctx, call).await,
         Api::ApiVersions => api_versions::answer(ctx, call).await,
         Api::CreateTopics => create_topics::answer(ctx, call).await,
         Api::DeleteTopics => delete_topics::answer(ctx, call).await,
         Api::DescribeConfigs => describe_configs::answer(ctx, call).await,
         Api::DescribeCluster => describe_cluster::answer(ctx, call).await,
-        _ => Reply::Nothing,
+        Api::OffsetCommit => offset_commit::answer(ctx, call).await,
+        Api::OffsetFetch => offset_fetch::answer(ctx, call).await,
+        Api::FindCoordinator => find_coordinator::answer(ctx, call).await,
+        Api::JoinGroup => join_group::answer(ctx, call).await,
+        Api::Heartbeat => heartbeat::answer(ctx, call).await,
+        Api::LeaveGroup => leave_group::answer(ctx, call).await,
+        Api::SyncGroup => sync_group::answer(ctx, call).await,
+        Api::InitProducerId => init_producer_id::answer(ctx, call).await,
+        Api::AddPartitionsToTxn => add_partitions_to_txn::answer(ctx, call).await,
+        Api::AddOffsetsToTxn => add_offsets_to_txn::answer(ctx, call).await,
+        Api::EndTxn => end_txn::answer(ctx, call).await,
+        Api::TxnOffsetCommit => txn_offset_commit::answer(ctx, call).await,
+        Api::DescribeProducers => describe_producers::answer(ctx, call).await,
+        Api::DescribeTransactions => describe_transactions::answer(ctx, call).await,
+        Api::ListTransactions => list_transactions::answer(ctx, call).await,
+        Api::Produce | Api::Fetch | Api::ListOffsets | Api::OffsetForLeaderEpoch => Reply::Nothing,
     }
 }

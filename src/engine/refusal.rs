@@ -30,6 +30,7 @@ pub enum Refusal {
     UnknownMemberId,
     InvalidSessionTimeout,
     RebalanceInProgress,
+    TopicAuthorizationFailed,
     InvalidTimestamp,
     UnsupportedVersion,
     TopicAlreadyExists,

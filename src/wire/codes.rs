@@ -34,6 +34,7 @@ pub const fn code(refusal: Refusal) -> i16 {
         Refusal::UnknownMemberId => 25,
         Refusal::InvalidSessionTimeout => 26,
         Refusal::RebalanceInProgress => 27,
+        Refusal::TopicAuthorizationFailed => 29,
         Refusal::InvalidTimestamp => 32,
         Refusal::UnsupportedVersion => 35,
         Refusal::TopicAlreadyExists => 36,

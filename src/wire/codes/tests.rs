@@ -65,6 +65,7 @@ const ALL: &[Refusal] = &{
         UnknownMemberId,
         InvalidSessionTimeout,
         RebalanceInProgress,
+        TopicAuthorizationFailed,
         InvalidTimestamp,
         UnsupportedVersion,
         TopicAlreadyExists,
