@@ -9,7 +9,6 @@ mod api_versions;
 mod codes;
 mod create_topics;
 pub mod ctx;
-pub mod ctx;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;
