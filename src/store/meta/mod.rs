@@ -22,9 +22,10 @@ use crate::engine::ledger::rows::{PartRow, RowKey, RowValue, Rows};
 use crate::store::StoreError;
 
 /// Bytes of write-ahead log from which a checkpoint is made when nothing else is to do.
-const CHECKPOINT_IDLE_BYTES: u64 = 4 << 20;
-/// Bytes of write-ahead log from which a checkpoint is made whatever is to do.
-const CHECKPOINT_FORCED_BYTES: u64 = 64 << 20;
+const CHECKPOINT_IDLE_BYTES: u64 = 1 << 20;
+/// Bytes of write-ahead log from which a checkpoint is made whatever is to do. Small, because bytes that are written over
+/// reach the disk with one flush where bytes that make the file longer take two.
+const CHECKPOINT_FORCED_BYTES: u64 = 4 << 20;
 
 /// What the ledger's owner needs of its store.
 pub trait LedgerStore: Send {
