@@ -31,10 +31,10 @@ impl<P> Ticket<P> {
 
 /// How far one stream of writes is on disk, and who waits for more of it.
 pub struct Lane<P> {
-    inner: Mutex<Inner<P>>,
+    inner: Mutex<Waiters<P>>,
 }
 
-struct Inner<P> {
+struct Waiters<P> {
     reached: u64,
     waiting: BTreeMap<u64, Vec<Arc<Ticket<P>>>>,
 }
@@ -43,7 +43,7 @@ impl<P> Lane<P> {
     /// A lane that is on disk up to `reached`.
     #[must_use]
     pub fn new(reached: u64) -> Self {
-        Self { inner: Mutex::new(Inner { reached, waiting: BTreeMap::new() }) }
+        Self { inner: Mutex::new(Waiters { reached, waiting: BTreeMap::new() }) }
     }
 
     /// Waits for `upto`. If that is on disk already and nothing else is waited for, gives back what is carried.
