@@ -15,19 +15,24 @@ mod describe_configs;
 mod describe_producers;
 mod describe_transactions;
 mod end_txn;
+mod fetch;
 mod find_coordinator;
 mod heartbeat;
 mod init_producer_id;
 mod join_group;
 mod leave_group;
+mod list_offsets;
 mod list_transactions;
 mod metadata;
 mod offset_commit;
 mod offset_fetch;
+mod offset_for_leader_epoch;
 mod positions;
+mod produce;
 mod refusals;
 pub mod service;
 mod sync_group;
+mod together;
 mod txn_offset_commit;
 mod words;
 
@@ -60,6 +65,10 @@ impl Service for Handlers {
 
 async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
     match call.api {
+        Api::Produce => produce::answer(ctx, call).await,
+        Api::Fetch => fetch::answer(ctx, call).await,
+        Api::ListOffsets => list_offsets::answer(ctx, call).await,
+        Api::OffsetForLeaderEpoch => offset_for_leader_epoch::answer(ctx, call).await,
         Api::Metadata => metadata::answer(ctx, call).await,
         Api::ApiVersions => api_versions::answer(ctx, call).await,
         Api::CreateTopics => create_topics::answer(ctx, call).await,
@@ -81,6 +90,5 @@ async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
         Api::DescribeProducers => describe_producers::answer(ctx, call).await,
         Api::DescribeTransactions => describe_transactions::answer(ctx, call).await,
         Api::ListTransactions => list_transactions::answer(ctx, call).await,
-        Api::Produce | Api::Fetch | Api::ListOffsets | Api::OffsetForLeaderEpoch => Reply::Nothing,
     }
 }

@@ -8,6 +8,7 @@
 
 pub mod batch;
 pub mod catalog;
+pub mod fetch;
 pub mod group;
 pub mod ids;
 pub mod layered;

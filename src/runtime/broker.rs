@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::engine::batch::Header;
 use crate::engine::batch::check::Times;
-use crate::engine::catalog::{Catalog, CreateTopic, Defaults};
+use crate::engine::catalog::{Catalog, CreateTopic, Defaults, LogSettings, Topic};
 use crate::engine::group::{
     GroupAnswer, GroupDescription, Join, JoinAnswer, LeaveAnswer, LeavingMember, Sync, SyncAnswer,
 };
@@ -21,13 +20,14 @@ use crate::engine::{
 };
 use crate::metrics::Metrics;
 use crate::runtime::mailroom::Waiting;
-use crate::runtime::partition::published::{Availability, Published, Shared};
 use crate::runtime::post::{
     Answer, Append, Command, CommitOffsets, Created, LedgerGauges, LedgerLetter, PartLetter, Post, Produced,
     StageOffsets, TopicKey,
 };
+pub use crate::runtime::readable::Readable;
+use crate::runtime::reading::Reads;
 use crate::runtime::router::Router;
-use crate::store::log::LogReader;
+use crate::runtime::settings::InEffect;
 
 /// Every owner's address, and what no owner is needed for.
 pub struct Broker {
@@ -35,6 +35,8 @@ pub struct Broker {
     clock: Clock,
     identity: Identity,
     defaults: Defaults,
+    pub(super) reads: Reads,
+    settings: InEffect,
 }
 
 /// Who this broker is.
@@ -74,28 +76,11 @@ pub struct NotProduced {
     pub log_start: Option<Offset>,
 }
 
-/// A partition as readers have it.
-pub struct Readable {
-    /// The files.
-    pub reader: LogReader,
-    /// The view to keep to: one value, taken once (T-503).
-    pub published: Published,
-    shared: Arc<Shared>,
-}
-
-impl Readable {
-    /// To be told when the view changes.
-    #[must_use]
-    pub fn watch(&self) -> watch::Receiver<Published> {
-        self.shared.watch()
-    }
-}
-
 impl Broker {
     /// A broker over these addresses.
     #[must_use]
     pub fn new(router: Arc<Router>, clock: Clock, identity: Identity, defaults: Defaults) -> Self {
-        Self { router, clock, identity, defaults }
+        Self { router, clock, identity, defaults, reads: Reads::default(), settings: InEffect::default() }
     }
 
     /// Who this is.
@@ -108,6 +93,12 @@ impl Broker {
     #[must_use]
     pub fn defaults(&self) -> &Defaults {
         &self.defaults
+    }
+
+    /// The settings that a topic's batches are held to.
+    #[must_use]
+    pub fn settings_of(&self, topic: &Arc<Topic>) -> Arc<LogSettings> {
+        self.settings.of(topic, &self.defaults.levels, || self.catalog())
     }
 
     /// The clock.
@@ -380,29 +371,6 @@ impl Broker {
             return Err(misplaced());
         };
         Ok(producers)
-    }
-
-    /// A partition to read from; loads it if need be.
-    ///
-    /// # Errors
-    /// `UnknownTopicOrPartition`, `KafkaStorageError` for a damaged one.
-    pub async fn readable(&self, part: PartId) -> Result<Readable, Refusal> {
-        let slot = self.router.partitions.slot(part).ok_or(Refusal::UnknownTopicOrPartition)?;
-        let shared = Arc::clone(&slot.shared);
-        let mut published = shared.published();
-        if published.availability == Availability::Unloaded {
-            let mut watch = shared.watch();
-            self.router.deliver(Post::Part(part, PartLetter::Load));
-            let loaded = watch.wait_for(|now| now.availability != Availability::Unloaded).await;
-            published = *loaded.map_err(|_| Refusal::NotLeaderOrFollower)?;
-        }
-        match published.availability {
-            Availability::Open => {}
-            Availability::Damaged | Availability::Unloaded => return Err(Refusal::KafkaStorageError),
-            Availability::Gone => return Err(Refusal::UnknownTopicOrPartition),
-        }
-        let reader = shared.reader().ok_or(Refusal::KafkaStorageError)?;
-        Ok(Readable { reader, published: shared.published(), shared })
     }
 
     /// A member id never used before (G-414).

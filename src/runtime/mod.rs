@@ -11,5 +11,8 @@ pub mod mailroom;
 pub mod partition;
 pub mod partitions;
 pub mod post;
+pub mod readable;
+pub mod reading;
 pub mod router;
+mod settings;
 pub mod start;

@@ -7,6 +7,7 @@
 pub mod apis;
 pub mod codes;
 mod cursor;
+pub mod fetch_response;
 pub mod frame;
 pub mod guard;
 pub mod header;

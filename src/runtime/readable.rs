@@ -1,0 +1,98 @@
+//! A partition as readers have it: what it publishes, and its files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::engine::fetch::Bounds;
+use crate::engine::{Offset, PartId, Refusal};
+use crate::runtime::broker::Broker;
+use crate::runtime::partition::published::{Availability, Published, Shared};
+use crate::runtime::post::{PartLetter, Post};
+use crate::store::log::LogReader;
+
+/// How long a reader waits for a partition to be opened before it is told to come again: one that cannot be opened
+/// for want of space is tried anew only when asked.
+const OPENING: Duration = Duration::from_secs(10);
+
+/// A partition as readers have it.
+pub struct Readable {
+    /// The view to keep to: one value, taken once (T-503).
+    pub published: Published,
+    shared: Arc<Shared>,
+}
+
+impl Readable {
+    /// To be told when the view changes.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Published> {
+        self.shared.watch()
+    }
+
+    /// The largest epoch of the log that is not above `requested`, and where it ends; see
+    /// [`LeaderEpochs::end_of`](crate::engine::log::LeaderEpochs::end_of) (F-752).
+    #[must_use]
+    pub fn epoch_end(&self, requested: i32, current: i32, end: Offset) -> (i32, Offset) {
+        self.shared.reader().map_or((-1, -1), |reader| reader.epoch_end(requested, current, end))
+    }
+
+    /// The files as they are now: a partition that was read anew after a failed write has others.
+    pub(super) fn reader(&self) -> Result<LogReader, Refusal> {
+        self.shared.reader().ok_or(Refusal::KafkaStorageError)
+    }
+}
+
+/// The offsets of a view that may be read by.
+///
+/// # Errors
+/// `UnknownTopicOrPartition` of a deleted partition, `KafkaStorageError` of one that cannot be served.
+pub fn bounds(view: &Published) -> Result<Bounds, Refusal> {
+    let Published { log_start, watermark, last_stable, .. } = *view;
+    match view.availability {
+        Availability::Open => Ok(Bounds { log_start, watermark, last_stable }),
+        Availability::Damaged | Availability::Unloaded => Err(Refusal::KafkaStorageError),
+        Availability::Gone => Err(Refusal::UnknownTopicOrPartition),
+    }
+}
+
+impl Broker {
+    /// A partition to read from; loads it if need be.
+    ///
+    /// # Errors
+    /// `UnknownTopicOrPartition`; `KafkaStorageError` for a damaged one; `NotLeaderOrFollower` when it does not open
+    /// in time.
+    pub async fn readable(&self, part: PartId) -> Result<Readable, Refusal> {
+        if let Some(readable) = self.readable_now(part) {
+            return readable;
+        }
+        let slot = self.router().partitions.slot(part).ok_or(Refusal::UnknownTopicOrPartition)?;
+        let shared = Arc::clone(&slot.shared);
+        let mut watch = shared.watch();
+        self.router().deliver(Post::Part(part, PartLetter::Load));
+        let loaded = watch.wait_for(|now| now.availability != Availability::Unloaded);
+        let published = match tokio::time::timeout(OPENING, loaded).await {
+            Ok(Ok(published)) => *published,
+            Ok(Err(_)) | Err(_) => return Err(Refusal::NotLeaderOrFollower),
+        };
+        bounds(&published).map(|_| Readable { published, shared })
+    }
+
+    /// A partition to read from if it is loaded; `None` when [`Self::readable`] would have to wait.
+    #[must_use]
+    pub fn readable_now(&self, part: PartId) -> Option<Result<Readable, Refusal>> {
+        let Some(slot) = self.router().partitions.slot(part) else {
+            return Some(Err(Refusal::UnknownTopicOrPartition));
+        };
+        let shared = Arc::clone(&slot.shared);
+        let published = shared.published();
+        let loaded = published.availability != Availability::Unloaded;
+        loaded.then(|| bounds(&published).map(|_| Readable { published, shared }))
+    }
+
+    /// The first offset of a partition as readers know it; -1 of one that is not served (T-318).
+    #[must_use]
+    pub fn log_start(&self, part: PartId) -> Offset {
+        self.router().partitions.slot(part).map_or(-1, |slot| slot.shared.published().log_start)
+    }
+}
