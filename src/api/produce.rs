@@ -153,7 +153,7 @@ impl<'a> Judge<'a> {
             bytes,
             id: self.id.clone().filter(|_| header.is_transactional()),
             durable: self.acks == -1,
-            log_append_time: rules.times == Times::LogAppendTime,
+            times: rules.times,
         };
         Ok((part, batch))
     }
@@ -249,7 +249,12 @@ fn response(
     response
 }
 
-fn partition(call: &Call, index: i32, stored: Result<Produced, Refused>, refusals: &mut Refusals) -> PartitionProduceResponse {
+fn partition(
+    call: &Call,
+    index: i32,
+    stored: Result<Produced, Refused>,
+    refusals: &mut Refusals,
+) -> PartitionProduceResponse {
     let answer = PartitionProduceResponse::default().with_index(index);
     match stored {
         Ok(produced) => answer

@@ -27,7 +27,7 @@ fn transactional(id: i64, epoch: i16) -> Header {
 }
 
 fn accepted(part: i64, header: Header) -> Judged {
-    let batch = Batch { header, bytes: Bytes::new(), id: None, durable: true, log_append_time: false };
+    let batch = Batch { header, bytes: Bytes::new(), id: None, durable: true, times: Times::CreateTime };
     Judged::Accepted(PartId(part), batch)
 }
 
