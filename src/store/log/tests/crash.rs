@@ -13,10 +13,7 @@ fn checkpoint_without_point(rig: &mut Rig) {
 fn fail_checkpoint(rig: &mut Rig, seed: u64) {
     rig.sync();
     let after = u32::try_from(seed / 3 % 9).unwrap();
-    rig.disk.faults().add(Rule {
-        after,
-        ..Rule::once(Operation::Sync, "", Fault::Io)
-    });
+    rig.disk.faults().add(Rule { after, ..Rule::once(Operation::Sync, "", Fault::Io) });
     let snapshot = rig.state.0.snapshot();
     if let Ok(point) = rig.log.checkpoint(&snapshot, rig.log.next_offset()) {
         rig.point = point;
@@ -36,7 +33,7 @@ fn live_and_crash(seed: u64) {
             _ => {}
         }
     }
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         fail_checkpoint(&mut rig, seed);
     }
     let synced = rig.log.synced_offset();

@@ -16,19 +16,9 @@ fn a_directory_for_kafkas_tools() {
     rig.sync();
 
     // The process is gone; the last write was torn.
-    let (how, kept) = (
-        OpenHow {
-            point: rig.point,
-            log_start: 0,
-            clean: false,
-            witness: 0,
-        },
-        rig.log.next_offset(),
-    );
+    let (how, kept) = (OpenHow { point: rig.point, log_start: 0, clean: false, witness: 0 }, rig.log.next_offset());
     rig.append_data(3, 100, None);
-    let path = root
-        .join(DIR)
-        .join(format!("{:020}.log", rig.log.segments().unwrap().last().unwrap().base));
+    let path = root.join(DIR).join(format!("{:020}.log", rig.log.segments().unwrap().last().unwrap().base));
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(file.metadata().unwrap().len() - 10).unwrap();
     rig.batches.pop();
@@ -36,28 +26,14 @@ fn a_directory_for_kafkas_tools() {
     let (log, opened) = Log::open(disk.clone(), Path::new(DIR), SETTINGS, how, &mut state).unwrap();
     assert_eq!((opened.next_offset, opened.torn.is_some()), (kept, true));
 
-    let mut rig = Rig {
-        log,
-        state,
-        epoch: 2,
-        ..rig
-    };
+    let mut rig = Rig { log, state, epoch: 2, ..rig };
     busy(&mut rig, 100, 13);
     assert_eq!(split(&read_all(&rig.log.reader(), rig.log.next_offset())), rig.batches);
     let snapshot = rig.state.0.snapshot();
     let point = rig.log.close(&snapshot).unwrap();
-    let how = OpenHow {
-        point: Some(point),
-        log_start: 0,
-        clean: true,
-        witness: 0,
-    };
+    let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
     let (log, _) = Log::open(disk, Path::new(DIR), SETTINGS, how, &mut State::new()).unwrap();
     assert_eq!(split(&read_all(&log.reader(), log.next_offset())), rig.batches);
-    let list = log
-        .reader()
-        .aborted(0, log.next_offset(), ReadHow::Block)
-        .unwrap()
-        .unwrap();
+    let list = log.reader().aborted(0, log.next_offset(), ReadHow::Block).unwrap().unwrap();
     assert_eq!(list, aborted_oracle(&rig.aborted, 0, log.next_offset()));
 }
