@@ -94,6 +94,8 @@ impl Log {
     ) -> Result<(), StoreError> {
         if let Some(base) = run.starts {
             fresh.last().unwrap_or(&self.active).sync()?;
+            // Its name too: a successor whose predecessor's name was lost would look like damage.
+            self.shared.place.sync_dir()?;
             fresh.push(Arc::new(Segment::create(&self.shared.place, base)?));
         }
         let segment = fresh.last().unwrap_or(&self.active);

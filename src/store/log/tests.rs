@@ -2,6 +2,7 @@
 
 mod append;
 mod crash;
+mod dump;
 mod lifecycle;
 mod read;
 mod recovery;
