@@ -131,7 +131,7 @@ fn partition(call: &Call, index: i32, served: Served, refusals: &mut Refusals) -
         Served::Refused(refusal) => {
             // Old clients do not know that a disk can fail (F-728). An unknown partition has an empty list (F-733).
             let is_disk = refusal == Refusal::KafkaStorageError;
-            let told = if is_disk && version <= 5 { Refusal::NotLeaderOrFollower } else { refusal };
+            let told = if is_disk && call.version <= 5 { Refusal::NotLeaderOrFollower } else { refusal };
             let aborted = (refusal == Refusal::UnknownTopicOrPartition).then(Vec::new);
             return Partition::refused(index, refusals.code(call, told), aborted);
         }
