@@ -1,12 +1,13 @@
 //! Clients with the settings that this program needs, each with its reason.
 
-use rdkafka::ClientConfig;
-use rdkafka::ClientContext;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rdkafka::consumer::{BaseConsumer, ConsumerContext, Rebalance};
 use rdkafka::error::KafkaResult;
 use rdkafka::producer::{DefaultProducerContext, ThreadedProducer};
+use rdkafka::topic_partition_list::TopicPartitionListElem;
 use rdkafka::types::RDKafkaRespErr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use rdkafka::{ClientConfig, ClientContext, TopicPartitionList};
 
 /// What is read.
 pub(crate) const PAYMENTS: &str = "payments";
@@ -79,7 +80,14 @@ impl ClientContext for Assignment {}
 
 impl ConsumerContext for Assignment {
     fn pre_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        eprintln!("group: {rebalance:?}");
+        let numbers = |list: &TopicPartitionList| -> Vec<i32> {
+            list.elements().iter().map(TopicPartitionListElem::partition).collect()
+        };
+        match rebalance {
+            Rebalance::Assign(given) => eprintln!("the group gives partitions {:?}", numbers(given)),
+            Rebalance::Revoke(taken) => eprintln!("the group takes partitions {:?}", numbers(taken)),
+            Rebalance::Error(error) => eprintln!("the group has no partitions for us: {error}"),
+        }
         self.changed.store(true, Ordering::Release);
     }
 }

@@ -22,13 +22,14 @@ use lexopt::Arg::{Long, Short, Value};
 const USAGE: &str = "\
 usage: ledger make-file [--file FILE] [--payments N]
        ledger load      [--bootstrap HOST:PORT] [--file FILE]
-       ledger run       [--bootstrap HOST:PORT] [--instance N] [--abort-every N] [--die-after N]
+       ledger run       [--bootstrap HOST:PORT] [--instance N] [--batch N] [--abort-every N] [--die-after N]
        ledger verify    [--bootstrap HOST:PORT] [--file FILE] [--wait-s N]
 
 make-file  writes a file of payments, the same one every time
 load       puts the file's payments into the topic payments, all or none
 run        reads payments, writes balance-changes and audit; several instances share the work
              --instance N     this one's number, the same after a restart and never used twice at once (1)
+             --batch N        payments of one transaction, at most (50)
              --abort-every N  abort each Nth transaction on purpose
              --die-after N    die without a word in the middle of the Nth transaction
 verify     compares both topics with the file; exit code 1 if a single payment is missing or counted twice
@@ -87,7 +88,7 @@ fn parse() -> Result<(String, Options), lexopt::Error> {
         file: PathBuf::from("examples/ledger/payments.csv"),
         payments: 3_000,
         wait_s: 0,
-        run: run::Options { instance: 1, abort_every: 0, die_after: 0 },
+        run: run::Options { instance: 1, batch: 50, abort_every: 0, die_after: 0 },
     };
     let mut command = None;
     let mut words = lexopt::Parser::from_env();
@@ -98,6 +99,7 @@ fn parse() -> Result<(String, Options), lexopt::Error> {
             Long("payments") => options.payments = words.value()?.parse()?,
             Long("wait-s") => options.wait_s = words.value()?.parse()?,
             Long("instance") => options.run.instance = words.value()?.parse()?,
+            Long("batch") => options.run.batch = words.value()?.parse()?,
             Long("abort-every") => options.run.abort_every = words.value()?.parse()?,
             Long("die-after") => options.run.die_after = words.value()?.parse()?,
             Long("help") | Short('h') => command = Some("help".to_owned()),

@@ -15,6 +15,8 @@ const FENCED_MAX: u32 = 5;
 pub(crate) struct Options {
     /// This instance's number.
     pub(crate) instance: u32,
+    /// Most payments of one transaction.
+    pub(crate) batch: usize,
     /// Each of how many transactions is aborted on purpose; 0 for none.
     pub(crate) abort_every: u32,
     /// In the middle of which transaction the process dies; 0 for none.

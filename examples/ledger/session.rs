@@ -15,8 +15,6 @@ use crate::payments::Payment;
 use crate::reading::{again, read_committed};
 use crate::run::Options;
 
-/// Most payments of one transaction.
-const BATCH: usize = 50;
 /// Longest silence after which a smaller batch is processed.
 const SILENCE: Duration = Duration::from_millis(50);
 
@@ -80,7 +78,7 @@ impl<'a> Session<'a> {
     /// it is read again, here or elsewhere, from the committed offset.
     fn gather(&mut self) -> Result<Batch, Stop> {
         let mut batch = Batch::default();
-        while batch.payments.len() < BATCH {
+        while batch.payments.len() < self.options.batch {
             let polled = self.consumer.poll(SILENCE);
             if self.consumer.context().take_changed() {
                 batch = Batch::default();
