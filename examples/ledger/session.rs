@@ -31,6 +31,8 @@ pub(crate) struct Session<'a> {
     balances: BTreeMap<i32, Balances>,
     transactions: u32,
     aborted: u32,
+    /// What the consumer last complained of, to say it once.
+    complaint: String,
 }
 
 /// Payments read and not yet processed.
@@ -50,7 +52,16 @@ impl<'a> Session<'a> {
         let consumer = clients::consumer(bootstrap).map_err(Stop::StartOver)?;
         consumer.subscribe(&[PAYMENTS]).map_err(Stop::StartOver)?;
         eprintln!("instance {}: ready", options.instance);
-        Ok(Self { bootstrap, options, producer, consumer, balances: BTreeMap::new(), transactions: 0, aborted: 0 })
+        Ok(Self {
+            bootstrap,
+            options,
+            producer,
+            consumer,
+            balances: BTreeMap::new(),
+            transactions: 0,
+            aborted: 0,
+            complaint: String::new(),
+        })
     }
 
     /// Batch after batch, each one transaction. Comes back only when the session is over.
@@ -96,10 +107,17 @@ impl<'a> Session<'a> {
                 }
                 Some(Err(error @ KafkaError::MessageConsumptionFatal(_))) => return Err(Stop::StartOver(error)),
                 // The client connects again by itself.
-                Some(Err(error)) => eprintln!("instance {}: {error}", self.options.instance),
+                Some(Err(error)) => self.complain(error.to_string()),
             }
         }
         Ok(batch)
+    }
+
+    fn complain(&mut self, complaint: String) {
+        if self.complaint != complaint {
+            eprintln!("instance {}: {complaint}", self.options.instance);
+            self.complaint = complaint;
+        }
     }
 
     /// One transaction: both outputs and the offsets. Gives the balances after it; `None` if it is to be aborted.
