@@ -128,10 +128,7 @@ fn wait_until_processed(bootstrap: &str, wait_s: u32) -> Result<i64, Failure> {
         let committed = again(|| group.committed_offsets(all.clone(), CALL));
         for place in committed.as_ref().map(TopicPartitionList::elements).unwrap_or_default() {
             let end = again(|| group.fetch_watermarks(PAYMENTS, place.partition(), CALL))?.1;
-            let at = match place.offset() {
-                Offset::Offset(at) => at,
-                _ => 0,
-            };
+            let at = if let Offset::Offset(at) = place.offset() { at } else { 0 };
             left += (end - at - 1).max(0);
         }
         if committed.is_ok() && left == 0 {
