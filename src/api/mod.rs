@@ -92,3 +92,6 @@ async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
         Api::ListTransactions => list_transactions::answer(ctx, call).await,
     }
 }
+
+#[cfg(test)]
+mod data_tests;
