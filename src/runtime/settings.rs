@@ -13,7 +13,10 @@ const SLACK: usize = 64;
 
 /// What was worked out, by topic.
 #[derive(Default)]
-pub(super) struct InEffect(RwLock<BTreeMap<TopicId, (Arc<Topic>, Arc<LogSettings>)>>);
+pub(super) struct InEffect(RwLock<BTreeMap<TopicId, Known>>);
+
+/// A topic as it was, and its settings.
+type Known = (Arc<Topic>, Arc<LogSettings>);
 
 impl InEffect {
     /// The settings in effect of this very topic: a changed topic is another value.
