@@ -1,0 +1,89 @@
+//! Topics, committed offsets, and what a client asks first.
+
+use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
+use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
+use kafka_protocol::messages::{
+    ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest,
+    MetadataResponse, OffsetCommitRequest, OffsetFetchRequest,
+};
+
+use super::txn::Member;
+use super::{Client, text};
+
+impl Client {
+    /// ApiVersions as a client that names itself asks.
+    pub(crate) fn api_versions(&mut self) -> ApiVersionsResponse {
+        let request = ApiVersionsRequest::default()
+            .with_client_software_name(text("raw"))
+            .with_client_software_version(text("1.0"));
+        self.call(3, &request)
+    }
+
+    /// Metadata of these topics, all for none; makes them only if it is told so.
+    pub(crate) fn metadata(&mut self, topics: Option<&[&str]>, make: bool) -> MetadataResponse {
+        let topic = |name: &&str| MetadataRequestTopic::default().with_name(Some(text(name).into()));
+        let request = MetadataRequest::default()
+            .with_topics(topics.map(|topics| topics.iter().map(topic).collect()))
+            .with_allow_auto_topic_creation(make);
+        self.call(9, &request)
+    }
+
+    /// CreateTopics of one topic.
+    pub(crate) fn create_topic(&mut self, name: &str, partitions: i32) -> i16 {
+        self.create_topic_with(name, partitions, &[])
+    }
+
+    /// The same with settings.
+    pub(crate) fn create_topic_with(&mut self, name: &str, partitions: i32, configs: &[(&str, &str)]) -> i16 {
+        let config = |(name, value): &(&str, &str)| {
+            CreatableTopicConfig::default().with_name(text(name)).with_value(Some(text(value)))
+        };
+        let topic = CreatableTopic::default()
+            .with_name(text(name).into())
+            .with_num_partitions(partitions)
+            .with_replication_factor(-1)
+            .with_configs(configs.iter().map(config).collect());
+        self.call(7, &CreateTopicsRequest::default().with_topics(vec![topic])).topics[0].error_code
+    }
+
+    /// DeleteTopics of one topic.
+    pub(crate) fn delete_topic(&mut self, name: &str) -> i16 {
+        let request = DeleteTopicsRequest::default().with_topic_names(vec![text(name).into()]);
+        self.call(5, &request).responses[0].error_code
+    }
+
+    /// OffsetCommit of one offset.
+    pub(crate) fn offset_commit(
+        &mut self,
+        group: &str,
+        member: &Member,
+        (topic, part, offset): (&str, i32, i64),
+    ) -> i16 {
+        let offset = OffsetCommitRequestPartition::default().with_partition_index(part).with_committed_offset(offset);
+        let topic = OffsetCommitRequestTopic::default().with_name(text(topic).into()).with_partitions(vec![offset]);
+        let request = OffsetCommitRequest::default()
+            .with_group_id(text(group).into())
+            .with_generation_id_or_member_epoch(member.generation)
+            .with_member_id(text(&member.id))
+            .with_group_instance_id(member.instance.as_deref().map(text))
+            .with_topics(vec![topic]);
+        self.call(8, &request).topics[0].partitions[0].error_code
+    }
+
+    /// OffsetFetch of one offset: code and offset, -1 if there is none.
+    pub(crate) fn offset_fetch(&mut self, group: &str, (topic, part): (&str, i32), stable: bool) -> (i16, i64) {
+        let topic =
+            OffsetFetchRequestTopics::default().with_name(text(topic).into()).with_partition_indexes(vec![part]);
+        let group = OffsetFetchRequestGroup::default().with_group_id(text(group).into()).with_topics(Some(vec![topic]));
+        let request = OffsetFetchRequest::default().with_groups(vec![group]).with_require_stable(stable);
+        let answer = self.call(8, &request);
+        let group = &answer.groups[0];
+        if group.error_code != 0 {
+            return (group.error_code, -1);
+        }
+        let result = &group.topics[0].partitions[0];
+        (result.error_code, result.committed_offset)
+    }
+}
