@@ -120,15 +120,9 @@ impl LedgerOwner {
             effects.answer(to, Answer::Refused(refusal));
             return;
         }
-        let before = self.ledger.txns.get(id).map(|txn| txn.producer);
         match self.ledger.init_producer(id, init, now) {
-            Ok(Owner::Now(new)) => {
-                if let Some(old) = before.filter(|old| init.expected.is_none() && *old != new) {
-                    let reason = FencingReason::InitProducerId;
-                    effects.then.push(Then::Say(Event::Fenced { id: id.clone(), old, new, reason }));
-                }
-                effects.answer(to, Answer::Producer(new));
-            }
+            // Whoever held the id is fenced now; it is said when he is met, for an owner that comes back is no event.
+            Ok(Owner::Now(new)) => effects.answer(to, Answer::Producer(new)),
             Ok(Owner::EndFirst { number }) => {
                 let want = Want { asked: None, outcome: Outcome::Abort, cause: Cause::NewOwner };
                 effects.then.push(Then::Begin { id: id.clone(), number, want });
