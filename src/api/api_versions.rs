@@ -3,7 +3,7 @@
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 
-use super::refusals::Refusals;
+use super::codes::Codes;
 use super::service::Reply;
 use super::{Call, Ctx};
 use crate::engine::Refusal;
@@ -24,9 +24,8 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
     };
     let named = is_software_name(&request.client_software_name) && is_software_name(&request.client_software_version);
     if call.version >= NAMES_SOFTWARE_SINCE && !named {
-        let mut refusals = Refusals::default();
-        let code = refusals.code(call, Refusal::InvalidRequest);
-        refusals.count(ctx, call);
+        let mut codes = Codes::new(ctx, call);
+        let code = codes.of(Some(Refusal::InvalidRequest));
         return call.encode(&ApiVersionsResponse::default().with_error_code(code));
     }
     call.encode(&ApiVersionsResponse::default().with_api_keys(offered()))

@@ -7,7 +7,7 @@ use kafka_protocol::messages::create_topics_response::{CreatableTopicConfigs, Cr
 use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::refusals::Refusals;
+use super::codes::Codes;
 use super::service::Reply;
 use super::{Call, Ctx};
 use crate::engine::Refusal;
@@ -35,13 +35,12 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Ok(made) => made,
         Err(_stopping) => request.topics.iter().map(|topic| (topic.name.to_string(), Err(not_now()))).collect(),
     };
-    let mut refusals = Refusals::default();
+    let mut codes = Codes::new(ctx, call);
     let topics = made.into_iter().map(|(name, result)| match result {
         Ok(created) => success(created, given.get(&name).map_or(&[], Vec::as_slice), ctx.broker.defaults()),
-        Err((refusal, message)) => failure(name, refusals.code(call, refusal), message),
+        Err((refusal, message)) => failure(name, codes.of(Some(refusal)), message),
     });
     let response = CreateTopicsResponse::default().with_topics(topics.collect());
-    refusals.count(ctx, call);
     call.encode(&response)
 }
 

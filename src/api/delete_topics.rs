@@ -6,7 +6,7 @@ use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
 use kafka_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse, TopicName as WireName};
 use kafka_protocol::protocol::StrBytes;
 
-use super::refusals::Refusals;
+use super::codes::Codes;
 use super::service::Reply;
 use super::{Call, Ctx};
 use crate::engine::{Refusal, TopicName};
@@ -29,19 +29,18 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         // Coordinators mean nothing to an admin client; this code it knows, and it may ask again.
         Err(_stopping) => vec![Err(Refusal::RequestTimedOut); once.len()],
     };
-    let mut refusals = Refusals::default();
+    let mut codes = Codes::new(ctx, call);
     let mut responses = Vec::with_capacity(once.len() + repeated.len());
     for (name, result) in once.into_iter().zip(results) {
         responses.push(match result {
             Ok(()) => shown(name),
-            Err(refusal) => refused(name, refusals.code(call, refusal), reason(refusal)),
+            Err(refusal) => refused(name, codes.of(Some(refusal)), reason(refusal)),
         });
     }
     for name in repeated {
-        let code = refusals.code(call, Refusal::InvalidRequest);
+        let code = codes.of(Some(Refusal::InvalidRequest));
         responses.push(refused(name, code, "Duplicate topic name."));
     }
-    refusals.count(ctx, call);
     call.encode(&DeleteTopicsResponse::default().with_responses(responses))
 }
 

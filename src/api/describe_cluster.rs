@@ -4,7 +4,7 @@ use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use kafka_protocol::messages::{BrokerId, DescribeClusterRequest, DescribeClusterResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::refusals::Refusals;
+use super::codes::Codes;
 use super::service::Reply;
 use super::{Call, Ctx};
 use crate::engine::Refusal;
@@ -19,9 +19,8 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Err(close) => return close,
     };
     if let Err((refusal, message)) = check_endpoint(request.endpoint_type) {
-        let mut refusals = Refusals::default();
-        let code = refusals.code(call, refusal);
-        refusals.count(ctx, call);
+        let mut codes = Codes::new(ctx, call);
+        let code = codes.of(Some(refusal));
         let message = Some(StrBytes::from_static_str(message));
         return call.encode(&DescribeClusterResponse::default().with_error_code(code).with_error_message(message));
     }

@@ -9,7 +9,7 @@ use kafka_protocol::messages::describe_configs_response::{
 use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::refusals::Refusals;
+use super::codes::Codes;
 use super::service::Reply;
 use super::{Call, Ctx};
 use crate::engine::Refusal;
@@ -25,7 +25,7 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
     };
     let all_known = request.resources.iter().all(|one| ResourceKind::from_code(one.resource_type).is_some());
     let catalog = ctx.broker.catalog();
-    let mut refusals = Refusals::default();
+    let mut codes = Codes::new(ctx, call);
     let mut results = Vec::new();
     for resource in distinct(&request.resources) {
         let described = match ResourceKind::from_code(resource.resource_type).filter(|_| all_known) {
@@ -40,10 +40,9 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         };
         results.push(match described {
             Ok(entries) => success(resource, entries, &request),
-            Err((refusal, message)) => failure(resource, refusals.code(call, refusal), message),
+            Err((refusal, message)) => failure(resource, codes.of(Some(refusal)), message),
         });
     }
-    refusals.count(ctx, call);
     call.encode(&DescribeConfigsResponse::default().with_results(results))
 }
 

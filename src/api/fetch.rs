@@ -9,7 +9,7 @@ use std::time::Duration;
 use kafka_protocol::messages::{FetchRequest, TopicName};
 use tokio::time::{Sleep, sleep};
 
-use super::refusals::Refusals;
+use super::codes::Codes;
 use super::service::Reply;
 use super::together::first;
 use super::{Call, Ctx};
@@ -28,9 +28,8 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
     };
     // Epochs 0 and -1 are whole requests, whatever session they leave behind (F-703 to F-706).
     if !matches!(request.session_epoch, -1..=0) {
-        let mut refusals = Refusals::default();
-        let code = refusals.code(call, Refusal::FetchSessionIdNotFound);
-        refusals.count(ctx, call);
+        let mut codes = Codes::new(ctx, call);
+        let code = codes.of(Some(Refusal::FetchSessionIdNotFound));
         return Reply::Answer(Writer::refusal(call.version, code));
     }
     let wishes = Wishes::of(&request);
@@ -111,29 +110,28 @@ async fn changed(asked: &mut [Asked], waited: Pin<&mut Sleep>) {
 }
 
 fn write(ctx: &Ctx, call: &Call, request: &FetchRequest, served: Vec<Served>) -> Reply {
-    let mut refusals = Refusals::default();
+    let mut codes = Codes::new(ctx, call);
     let mut served = served.into_iter();
     let mut writer = Writer::begin(call.version, NONE, request.topics.len());
     for topic in &request.topics {
         let asked = topic.partitions.iter();
         let partitions = asked.map(|asked| match served.next() {
-            Some(served) => partition(call, asked.partition, served, &mut refusals),
-            None => Partition::refused(asked.partition, refusals.code(call, Refusal::NotLeaderOrFollower), None),
+            Some(served) => partition(call, asked.partition, served, &mut codes),
+            None => Partition::refused(asked.partition, codes.of(Some(Refusal::NotLeaderOrFollower)), None),
         });
         writer.topic(&topic.topic, partitions);
     }
-    refusals.count(ctx, call);
     Reply::Answer(writer.end())
 }
 
-fn partition(call: &Call, index: i32, served: Served, refusals: &mut Refusals) -> Partition {
+fn partition(call: &Call, index: i32, served: Served, codes: &mut Codes<'_>) -> Partition {
     let (bounds, diverging, aborted, records) = match served {
         Served::Refused(refusal) => {
             // Old clients do not know that a disk can fail (F-728). An unknown partition has an empty list (F-733).
             let is_disk = refusal == Refusal::KafkaStorageError;
             let told = if is_disk && call.version <= 5 { Refusal::NotLeaderOrFollower } else { refusal };
             let aborted = (refusal == Refusal::UnknownTopicOrPartition).then(Vec::new);
-            return Partition::refused(index, refusals.code(call, told), aborted);
+            return Partition::refused(index, codes.of(Some(told)), aborted);
         }
         Served::Diverged { bounds, epoch, end, aborted } => (bounds, Some((epoch, end)), aborted, bytes::Bytes::new()),
         Served::Records { bounds, aborted, records } => (bounds, None, aborted, records),

@@ -6,7 +6,7 @@ use kafka_protocol::messages::list_offsets_request::ListOffsetsPartition;
 use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
 use kafka_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 
-use super::refusals::Refusals;
+use super::codes::Codes;
 use super::service::Reply;
 use super::together::together;
 use super::{Call, Ctx};
@@ -143,7 +143,7 @@ fn response(
     request: ListOffsetsRequest,
     found: Vec<Result<Answer, Refusal>>,
 ) -> ListOffsetsResponse {
-    let mut refusals = Refusals::default();
+    let mut codes = Codes::new(ctx, call);
     let mut found = found.into_iter();
     let topics = request.topics.into_iter().map(|topic| {
         let asked = topic.partitions.iter().zip(&mut found);
@@ -155,13 +155,12 @@ fn response(
                     .with_offset(found.offset)
                     .with_timestamp(found.timestamp)
                     .with_leader_epoch(if call.version >= 4 { found.leader_epoch } else { -1 }),
-                Err(refusal) => answer.with_error_code(refusals.code(call, refusal)),
+                Err(refusal) => answer.with_error_code(codes.of(Some(refusal))),
             }
         });
         ListOffsetsTopicResponse::default().with_partitions(partitions.collect()).with_name(topic.name)
     });
     let response = ListOffsetsResponse::default().with_topics(topics.collect());
-    refusals.count(ctx, call);
     response
 }
 

@@ -9,8 +9,8 @@ use kafka_protocol::messages::metadata_response::{
 use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse};
 use kafka_protocol::protocol::StrBytes;
 
+use super::codes::Codes;
 use super::describe_cluster::ALL_CLUSTER_OPERATIONS;
-use super::refusals::Refusals;
 use super::service::Reply;
 use super::{Call, Ctx};
 use crate::engine::Refusal;
@@ -36,7 +36,7 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Ok(request) => request,
         Err(close) => return close,
     };
-    let mut refusals = Refusals::default();
+    let mut codes = Codes::new(ctx, call);
     let epoch = ctx.broker.identity().incarnation;
     let node = BrokerId(ctx.broker.identity().node_id);
     let mut topics: Vec<MetadataResponseTopic> = match asked(&request, call.version) {
@@ -46,12 +46,11 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
             let found = find(ctx, &names, auto_create(ctx, &request)).await;
             let shown = names.into_iter().zip(found).map(|(name, found)| match found {
                 Ok(topic) => complete(&topic, node, epoch),
-                Err(refusal) => absent(name, refusals.code(call, refusal)),
+                Err(refusal) => absent(name, codes.of(Some(refusal))),
             });
             shown.collect()
         }
     };
-    refusals.count(ctx, call);
     if request.include_topic_authorized_operations {
         for topic in &mut topics {
             topic.topic_authorized_operations = ALL_TOPIC_OPERATIONS;

@@ -29,7 +29,6 @@ mod offset_fetch;
 mod offset_for_leader_epoch;
 mod positions;
 mod produce;
-mod refusals;
 pub mod service;
 mod sync_group;
 mod together;

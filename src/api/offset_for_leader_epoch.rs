@@ -4,7 +4,7 @@ use kafka_protocol::messages::offset_for_leader_epoch_request::OffsetForLeaderPa
 use kafka_protocol::messages::offset_for_leader_epoch_response::{EpochEndOffset, OffsetForLeaderTopicResult};
 use kafka_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 
-use super::refusals::Refusals;
+use super::codes::Codes;
 use super::service::Reply;
 use super::together::together;
 use super::{Call, Ctx};
@@ -24,7 +24,7 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         topic.partitions.iter().map(move |asked| (known.and_then(|topic| topic.part(asked.partition)), asked))
     });
     let ends = together(asked.map(|(part, asked)| end(ctx, part, asked)).collect()).await;
-    let mut refusals = Refusals::default();
+    let mut codes = Codes::new(ctx, call);
     let mut ends = ends.into_iter();
     let topics = request.topics.into_iter().map(|topic| {
         let asked = topic.partitions.iter().zip(&mut ends);
@@ -33,14 +33,13 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
             match end {
                 Ok((epoch, end)) => answer.with_leader_epoch(epoch).with_end_offset(end),
                 Err(refusal) => {
-                    answer.with_error_code(refusals.code(call, refusal)).with_leader_epoch(-1).with_end_offset(-1)
+                    answer.with_error_code(codes.of(Some(refusal))).with_leader_epoch(-1).with_end_offset(-1)
                 }
             }
         });
         OffsetForLeaderTopicResult::default().with_partitions(partitions.collect()).with_topic(topic.topic)
     });
     let response = OffsetForLeaderEpochResponse::default().with_topics(topics.collect());
-    refusals.count(ctx, call);
     call.encode(&response)
 }
 

@@ -12,7 +12,7 @@ use kafka_protocol::messages::produce_response::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use super::refusals::Refusals;
+use super::codes::Codes;
 use super::service::Reply;
 use super::together::together;
 use super::{Call, Ctx};
@@ -221,13 +221,12 @@ fn settled(records: Option<&Bytes>, header: Header) -> (Header, Bytes) {
 
 /// With acks=0 there is no answer; what went wrong closes the connection (T-312).
 fn unanswered(ctx: &Ctx, call: &Call, stored: &[Result<Produced, Refused>]) -> Reply {
-    let mut refusals = Refusals::default();
+    let mut codes = Codes::new(ctx, call);
     let mut worst = None;
     for refused in stored.iter().filter_map(|stored| stored.as_ref().err()) {
-        refusals.code(call, refused.refusal);
+        codes.of(Some(refused.refusal));
         worst = worst.or(Some(refused.refusal));
     }
-    refusals.count(ctx, call);
     worst.map_or(Reply::Nothing, |refusal| Reply::Close(format!("acks=0, and it was refused: {refusal}").into()))
 }
 
@@ -237,24 +236,17 @@ fn response(
     request: ProduceRequest,
     stored: Vec<Result<Produced, Refused>>,
 ) -> ProduceResponse {
-    let mut refusals = Refusals::default();
+    let mut codes = Codes::new(ctx, call);
     let mut stored = stored.into_iter();
     let topics = request.topic_data.into_iter().map(|topic| {
         let indexes = topic.partition_data.iter().map(|partition| partition.index);
-        let partitions = indexes.zip(&mut stored).map(|(index, stored)| partition(call, index, stored, &mut refusals));
+        let partitions = indexes.zip(&mut stored).map(|(index, stored)| partition(index, stored, &mut codes));
         TopicProduceResponse::default().with_partition_responses(partitions.collect()).with_name(topic.name)
     });
-    let response = ProduceResponse::default().with_responses(topics.collect());
-    refusals.count(ctx, call);
-    response
+    ProduceResponse::default().with_responses(topics.collect())
 }
 
-fn partition(
-    call: &Call,
-    index: i32,
-    stored: Result<Produced, Refused>,
-    refusals: &mut Refusals,
-) -> PartitionProduceResponse {
+fn partition(index: i32, stored: Result<Produced, Refused>, codes: &mut Codes<'_>) -> PartitionProduceResponse {
     let answer = PartitionProduceResponse::default().with_index(index);
     match stored {
         Ok(produced) => answer
@@ -263,7 +255,7 @@ fn partition(
             .with_log_append_time_ms(produced.append_time_ms)
             .with_log_start_offset(produced.log_start),
         Err(refused) => answer
-            .with_error_code(refusals.code(call, refused.refusal))
+            .with_error_code(codes.of(Some(refused.refusal)))
             .with_base_offset(-1)
             .with_log_append_time_ms(-1)
             .with_log_start_offset(refused.log_start)
