@@ -160,8 +160,7 @@ fn response(
         });
         ListOffsetsTopicResponse::default().with_partitions(partitions.collect()).with_name(topic.name)
     });
-    let response = ListOffsetsResponse::default().with_topics(topics.collect());
-    response
+    ListOffsetsResponse::default().with_topics(topics.collect())
 }
 
 #[cfg(test)]
