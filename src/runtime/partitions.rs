@@ -92,7 +92,8 @@ impl Partitions {
     #[cfg(test)]
     pub(crate) fn into_places(self) -> BTreeMap<PartId, (Arc<Shared>, Place)> {
         let slots = self.slots.into_inner().into_iter();
-        let place = |(part, slot)| Arc::into_inner(slot).map(|slot: Slot| (part, (slot.shared, slot.place.into_inner())));
+        let place =
+            |(part, slot)| Arc::into_inner(slot).map(|slot: Slot| (part, (slot.shared, slot.place.into_inner())));
         slots.filter_map(place).collect()
     }
 

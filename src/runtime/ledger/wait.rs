@@ -46,7 +46,9 @@ impl LedgerOwner {
     ) {
         for waiting in self.waiting.remove(id).unwrap_or_default() {
             match waiting.how {
-                Until::Over { outcome: asked, .. } if asked == outcome => turn.at_once.push(Post::Answer(waiting.to, Answer::Done)),
+                Until::Over { outcome: asked, .. } if asked == outcome => {
+                    turn.at_once.push(Post::Answer(waiting.to, Answer::Done))
+                }
                 Until::Over { command, .. } | Until::Again(command) => steps.push(Step::Ask(waiting.to, command)),
             }
         }

@@ -41,9 +41,7 @@ impl LedgerOwner {
     /// Nothing is owed: who waits for this id is judged anew in the next turn.
     pub(super) fn wake_waiting(&mut self, id: &TransactionalId) -> Vec<Post> {
         let again = |waiting: Waiting| match waiting.how {
-            Until::Over { command, .. } | Until::Again(command) => {
-                Post::Ledger(LedgerLetter::Ask(waiting.to, command))
-            }
+            Until::Over { command, .. } | Until::Again(command) => Post::Ledger(LedgerLetter::Ask(waiting.to, command)),
         };
         self.waiting.remove(id).unwrap_or_default().into_iter().map(again).collect()
     }

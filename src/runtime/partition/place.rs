@@ -63,6 +63,15 @@ impl Place {
         matches!(self.owned, Owned::Loaded(_))
     }
 
+    /// The owner, to look at (tests).
+    #[cfg(test)]
+    pub(crate) fn owner(&self) -> Option<&PartitionOwner> {
+        match &self.owned {
+            Owned::Loaded(owner) => Some(owner),
+            Owned::Unloaded(_) | Owned::Damaged(_) | Owned::Gone => None,
+        }
+    }
+
     /// One turn: whoever asks is answered, also where there is no owner.
     ///
     /// # Errors

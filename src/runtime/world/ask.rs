@@ -19,8 +19,8 @@ use crate::runtime::partition::published::Availability;
 use crate::runtime::post::{
     Answer, Append, Command, CommitOffsets, LedgerLetter, PartLetter, Post, Produced, StageOffsets, TopicKey,
 };
-use crate::store::meta::LedgerStore;
 use crate::store::log::{ReadHow, ReadOutcome, ReadWish};
+use crate::store::meta::LedgerStore;
 
 /// One batch, as a reader finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -385,5 +385,13 @@ impl World {
         db.commit(ledger.rows()).expect("room");
         ledger.commit();
         db.flush();
+    }
+}
+
+impl World {
+    /// Opens a partition that was not used since the start.
+    pub(super) fn load(&mut self, part: PartId) {
+        self.deliver(Post::Part(part, PartLetter::Load));
+        self.run_to_rest();
     }
 }

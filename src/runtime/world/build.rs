@@ -114,9 +114,7 @@ impl World {
         self.catalog = Arc::clone(ledger.stored_catalog());
         let partitions = Partitions::new(self.part_settings.clone(), Clock::manual(self.now.wall_ms));
         let (disk, how, catalog) = (self.disk.clone(), self.how, Arc::clone(&self.catalog));
-        let of = |_: PartId, row: &PartRow| {
-            source(&disk, &how, &catalog, row).map(|source| Source { clean, ..source })
-        };
+        let of = |_: PartId, row: &PartRow| source(&disk, &how, &catalog, row).map(|source| Source { clean, ..source });
         Start { ledger: &mut ledger, settings: &self.part_settings, clean, source: &of, now: self.now }
             .run(&partitions)
             .expect("a start");

@@ -119,13 +119,17 @@ fn a_marker_owed_to_a_damaged_partition_is_parked_and_the_id_is_free_after_five_
     let (mut world, p, q, a) = ready(How::default());
     world.add("a", a, &[p, q]);
     world.produce("a", (a, 0), p);
+    world.produce("a", (a, 1), p);
     world.produce("a", (a, 0), q);
     world.stage("a", a, "g", (q, 1));
+    let ended = world.ask_end("a", a, Outcome::Commit);
+    while !world.happened("mark at") {
+        world.step_anything();
+    }
     // The partition is read anew after a write that failed, and that shows the damage.
     damage(&world, p);
     strike(&world, Operation::Write, p, Fault::NoSpace);
     let refused = world.ask_plain("x", p);
-    let ended = world.ask_end("a", a, Outcome::Commit);
     world.run_to_rest();
     assert_eq!(world.produced(refused), Err(Refusal::KafkaStorageError));
     assert_eq!(world.published(p).availability, Availability::Damaged);
@@ -232,4 +236,28 @@ fn a_clean_stop_asks_again_for_its_recovery_point_until_everything_is_on_disk() 
     world.run_to_rest();
     assert!(world.produced(first).is_ok());
     assert!(world.happened("to ledger Checkpoint"));
+}
+
+#[test]
+fn a_partition_whose_creation_found_no_room_is_durable_when_it_is_opened_later() {
+    for after in 0..4 {
+        let mut world = World::new(How::default());
+        let p = world.topic("t", 1)[0];
+        for operation in [Operation::Create, Operation::Write, Operation::Rename] {
+            world.disk.faults().add(Rule { after, ..Rule::once(operation, "t-0", Fault::NoSpace) });
+        }
+        let mut answered = Vec::new();
+        for n in 0..8 {
+            let to = world.ask_plain(&n.to_string(), p);
+            world.run_to_rest();
+            match world.produced(to) {
+                Ok(produced) => answered.push(produced.base_offset),
+                Err(refusal) => assert_eq!(refusal, Refusal::KafkaStorageError),
+            }
+        }
+        assert!(!answered.is_empty());
+        world.cut_and_restart(Cut::LoseAll, usize::MAX);
+        world.load(p);
+        assert_eq!(world.read(p, false).len(), answered.len(), "P1, after {after}");
+    }
 }

@@ -300,6 +300,11 @@ impl World {
         self.trace.iter().any(|line| line.starts_with(front))
     }
 
+    /// The end of the trace.
+    fn tail(&self) -> &[String] {
+        &self.trace[self.trace.len().saturating_sub(60)..]
+    }
+
     // ---- ends ----
 
     /// The process is killed and starts again: what was written is there.

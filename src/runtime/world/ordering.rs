@@ -36,9 +36,17 @@ fn an_add_is_answered_when_its_row_is_written_not_flushed_and_the_first_produce_
         let produced = world.ask_produce("a", (a, 0), p);
         world.turn_part(p);
         assert!(!world.is_answered(produced));
-        if row_first { world.flush_rows() } else { world.sync_part(p) }
+        if row_first {
+            world.flush_rows()
+        } else {
+            world.sync_part(p)
+        }
         assert!(!world.is_answered(produced), "one of two is on disk, row first: {row_first}");
-        if row_first { world.sync_part(p) } else { world.flush_rows() }
+        if row_first {
+            world.sync_part(p)
+        } else {
+            world.flush_rows()
+        }
         assert!(world.produced(produced).is_ok());
     }
 }

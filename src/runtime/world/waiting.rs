@@ -107,11 +107,8 @@ fn a_wrong_pair_disturbs_nothing() {
     let (mut world, p, _, a) = ready(How::default());
     world.add("a", a, &[p]);
     let expected = Some(Producer { epoch: a.epoch + 3, ..a });
-    let command = crate::runtime::post::Command::InitProducer {
-        id: Some(super::ask::id("a")),
-        timeout_ms: 60_000,
-        expected,
-    };
+    let command =
+        crate::runtime::post::Command::InitProducer { id: Some(super::ask::id("a")), timeout_ms: 60_000, expected };
     let to = world.ask(command);
     world.run_to_rest();
     assert_eq!(world.owner_answered(to), Err(Refusal::ProducerFenced), "T-145 R");
