@@ -1,6 +1,7 @@
 //! Table tests of the transaction steps.
 
 #![expect(clippy::arithmetic_side_effects, reason = "small numbers of tests")]
+#![expect(clippy::type_complexity, reason = "a table says its columns where it stands")]
 
 use super::end::{Cause, Verdict, end, judge};
 use super::init::{Init, Initialised, check_timeout, expected, init};

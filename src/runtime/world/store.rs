@@ -30,10 +30,10 @@ pub(super) enum Mood {
 
 /// The store; clones are the same one.
 #[derive(Clone, Default)]
-pub(super) struct FakeDb(Arc<Mutex<Inner>>);
+pub(super) struct FakeDb(Arc<Mutex<Commits>>);
 
 #[derive(Default)]
-struct Inner {
+struct Commits {
     /// What stood when the process started.
     base: BTreeMap<RowKey, RowValue>,
     /// Commits since.
@@ -69,7 +69,7 @@ impl FakeDb {
         let inner = self.0.lock();
         assert!(kept >= inner.flushed, "a flushed commit cannot be lost");
         let base = rows_after(&inner, kept);
-        Self(Arc::new(Mutex::new(Inner { base, ..Inner::default() })))
+        Self(Arc::new(Mutex::new(Commits { base, ..Commits::default() })))
     }
 
     /// Every row, as the next start reads it.
@@ -83,7 +83,7 @@ impl FakeDb {
     }
 }
 
-fn rows_after(inner: &Inner, kept: usize) -> BTreeMap<RowKey, RowValue> {
+fn rows_after(inner: &Commits, kept: usize) -> BTreeMap<RowKey, RowValue> {
     let mut rows = inner.base.clone();
     for commit in inner.commits.iter().take(kept) {
         for gone in commit.unstaged() {

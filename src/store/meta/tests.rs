@@ -1,7 +1,5 @@
 //! `meta.db` against a real file.
 
-#![expect(clippy::arithmetic_side_effects, reason = "small numbers of tests")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;

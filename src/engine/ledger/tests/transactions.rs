@@ -152,7 +152,7 @@ fn deadlines_follow_the_state() {
     bench.add("a", a, &[Q], &[]);
     assert_eq!(bench.ledger.waits_for(&waits), Some(1_050), "T-602");
     assert!(bench.ledger.due(1_049).is_empty());
-    assert_eq!(bench.ledger.due(1_050), [waits.clone()]);
+    assert_eq!(bench.ledger.due(1_050), std::slice::from_ref(&waits));
     let seq = bench.decide("a", number, Outcome::Commit).unwrap();
     assert_eq!(bench.ledger.waits_for(&waits), None);
     assert_eq!(bench.ledger.waits_for(&Waits::Owed(seq)), Some(60));
@@ -193,9 +193,12 @@ fn idle_ids_are_forgotten_and_others_are_not() {
     assert_ne!(bench.init("idle").id, idle.id, "T-613: a fresh id");
 }
 
+/// Something done to a ledger on behalf of an owner and its open transaction.
+type Deed = fn(&mut Bench, Producer, u64);
+
 #[test]
 fn a_discarded_step_leaves_nothing() {
-    let steps: &[(&str, fn(&mut Bench, Producer, u64))] = &[
+    let steps: &[(&str, Deed)] = &[
         ("init", |bench, _, _| {
             bench.ledger.init_producer(&"new".into(), Init { timeout_ms: 1, expected: None }, now(2)).unwrap();
         }),
