@@ -11,25 +11,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use crate::clock::Clock;
-use crate::engine::{PartId, Refusal};
+use crate::engine::PartId;
 use crate::metrics::SyncedFile;
 use crate::runtime::ledger::thread::elapsed;
 use crate::runtime::line::Line;
 use crate::runtime::partition::load::Source;
-use crate::runtime::partition::published::{Availability, Published, Shared};
+use crate::runtime::partition::place::{Place, answer_gone};
+use crate::runtime::partition::published::Shared;
 use crate::runtime::partition::{PartitionOwner, Settings, Syncing, Turn};
-use crate::runtime::post::{Answer, LedgerLetter, MarkResult, PartLetter, Post, SealState, Sealed};
+use crate::runtime::post::PartLetter;
 use crate::runtime::router::Router;
 use crate::store::StoreError;
-use crate::store::log::delete_dir;
 
 /// One partition.
 pub struct Slot {
-    part: PartId,
     /// What owner, syncer and readers share.
     pub shared: Arc<Shared>,
     mailbox: Mutex<Mailbox>,
-    owner: Mutex<Owned>,
+    place: Mutex<Place>,
 }
 
 #[derive(Default)]
@@ -43,14 +42,6 @@ enum InLine {
     #[default]
     No,
     Yes,
-}
-
-/// The owner, if the partition has been used.
-enum Owned {
-    Unloaded(Box<Source>),
-    Loaded(Box<PartitionOwner>),
-    Damaged(String),
-    Gone,
 }
 
 /// Every partition of the broker.
@@ -73,28 +64,37 @@ impl Partitions {
 
     /// Adds a partition; it is loaded at its first letter.
     pub fn add(&self, part: PartId, source: Source) {
-        let slot = Slot {
-            part,
-            shared: Arc::new(Shared::unloaded()),
-            mailbox: Mutex::default(),
-            owner: Mutex::new(Owned::Unloaded(Box::new(source))),
-        };
-        self.slots.write().insert(part, Arc::new(slot));
+        let shared = Arc::new(Shared::unloaded());
+        let place = Place::unloaded(part, source, (self.settings.clone(), Arc::clone(&shared)));
+        self.put_slot(part, shared, place);
     }
 
     /// Adds a partition whose owner a start has made already.
     pub fn add_loaded(&self, part: PartId, shared: Arc<Shared>, owner: PartitionOwner) {
-        let owner = Mutex::new(Owned::Loaded(Box::new(owner)));
-        self.slots.write().insert(part, Arc::new(Slot { part, shared, mailbox: Mutex::default(), owner }));
+        let place = Place::loaded(owner, (self.settings.clone(), Arc::clone(&shared)));
+        self.put_slot(part, shared, place);
     }
 
     /// Adds a partition that a start found damaged.
     pub fn add_damaged(&self, part: PartId, why: String) {
         let shared = Arc::new(Shared::unloaded());
-        shared.publish(Published::not(Availability::Damaged));
+        let place = Place::damaged(part, why, (self.settings.clone(), Arc::clone(&shared)));
         self.damaged.fetch_add(1, Ordering::Relaxed);
-        let owner = Mutex::new(Owned::Damaged(why));
-        self.slots.write().insert(part, Arc::new(Slot { part, shared, mailbox: Mutex::default(), owner }));
+        self.put_slot(part, shared, place);
+    }
+
+    fn put_slot(&self, part: PartId, shared: Arc<Shared>, place: Place) {
+        let slot = Slot { shared, mailbox: Mutex::default(), place: Mutex::new(place) };
+        self.slots.write().insert(part, Arc::new(slot));
+    }
+
+    /// All places, for a driver that has no threads (tests).
+    #[cfg(test)]
+    pub(crate) fn into_places(self) -> BTreeMap<PartId, (Arc<Shared>, Place)> {
+        let slots = self.slots.into_inner().into_iter();
+        let place =
+            |(part, slot)| Arc::into_inner(slot).map(|slot: Slot| (part, (slot.shared, slot.place.into_inner())));
+        slots.filter_map(place).collect()
     }
 
     /// A partition.
@@ -121,10 +121,7 @@ impl Partitions {
         if self.damaged() == 0 {
             return Vec::new();
         }
-        let reason = |slot: Arc<Slot>| match &*slot.owner.lock() {
-            Owned::Damaged(why) => Some(why.clone()),
-            Owned::Unloaded(_) | Owned::Loaded(_) | Owned::Gone => None,
-        };
+        let reason = |slot: Arc<Slot>| slot.place.lock().why_damaged().map(str::to_owned);
         self.all().into_iter().filter_map(|(_, slot)| reason(slot)).collect()
     }
 
@@ -132,7 +129,7 @@ impl Partitions {
     pub fn send(&self, part: PartId, letter: PartLetter, router: &Router) {
         match self.slot(part) {
             Some(slot) => self.put(&slot, letter),
-            None => answer_gone(part, letter, router),
+            None => answer_gone(part, letter).into_iter().for_each(|post| router.deliver(post)),
         }
     }
 
@@ -175,65 +172,15 @@ impl Partitions {
     }
 
     fn drive(&self, slot: &Arc<Slot>, letters: Vec<PartLetter>, router: &Router) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let mut owned = slot.owner.lock();
-        if let Owned::Unloaded(source) = &*owned {
-            *owned = self.load(slot, source)?;
+        let mut place = slot.place.lock();
+        let was_damaged = place.why_damaged().is_some();
+        let turn = place.turn(letters, self.clock.now())?;
+        if place.why_damaged().is_some() && !was_damaged {
+            self.damaged.fetch_add(1, Ordering::Relaxed);
         }
-        if letters.iter().any(|letter| matches!(letter, PartLetter::Drop)) {
-            drop_partition(&mut owned, slot);
-        }
-        match &mut *owned {
-            Owned::Loaded(owner) => match owner.turn(letters, now) {
-                Ok(turn) => {
-                    drop(owned);
-                    self.finish(slot, turn, router);
-                    Ok(())
-                }
-                Err(StoreError::Damaged(why)) => {
-                    self.quarantine(slot, &mut owned, why);
-                    Ok(())
-                }
-                Err(error) => Err(error),
-            },
-            Owned::Damaged(_) => {
-                letters.into_iter().for_each(|letter| answer_damaged(slot.part, letter, router));
-                Ok(())
-            }
-            Owned::Unloaded(_) => {
-                letters.into_iter().for_each(|letter| answer_unopened(slot.part, letter, router));
-                Ok(())
-            }
-            Owned::Gone => {
-                letters.into_iter().for_each(|letter| answer_gone(slot.part, letter, router));
-                Ok(())
-            }
-        }
-    }
-
-    fn load(&self, slot: &Arc<Slot>, source: &Source) -> Result<Owned, StoreError> {
-        let (now, shared) = (self.clock.now(), Arc::clone(&slot.shared));
-        match PartitionOwner::load(slot.part, source.clone(), self.settings.clone(), shared, now) {
-            Ok(owner) => Ok(Owned::Loaded(Box::new(owner))),
-            Err(StoreError::Damaged(why)) => {
-                let mut owned = Owned::Gone;
-                self.quarantine(slot, &mut owned, why);
-                Ok(owned)
-            }
-            Err(StoreError::Full(why)) => {
-                tracing::warn!(part = slot.part.0, why, "partition not opened: no space");
-                Ok(Owned::Unloaded(Box::new(source.clone())))
-            }
-            Err(error @ StoreError::Broken(_)) => Err(error),
-        }
-    }
-
-    /// The partition's files are not what they should be: nothing of it is served, everything else runs.
-    fn quarantine(&self, slot: &Slot, owned: &mut Owned, why: String) {
-        tracing::error!(part = slot.part.0, why, "partition taken out of service");
-        self.damaged.fetch_add(1, Ordering::Relaxed);
-        slot.shared.publish(Published::not(Availability::Damaged));
-        *owned = Owned::Damaged(why);
+        drop(place);
+        self.finish(slot, turn, router);
+        Ok(())
     }
 
     fn finish(&self, slot: &Arc<Slot>, turn: Turn, router: &Router) {
@@ -253,11 +200,12 @@ impl Partitions {
                 return;
             }
             router.metrics().synced(SyncedFile::Log, elapsed(began, self.clock.now()));
-            let (posts, next) = slot.shared.synced(syncing.end(), syncing.then);
-            if let Some(next) = next {
+            let posts = slot.shared.synced(syncing.end(), syncing.then);
+            posts.into_iter().for_each(|post| router.deliver(post));
+            // Only now may the partition count as quiet: what was posted is in its mailbox.
+            if let Some(next) = slot.shared.next_sync() {
                 self.syncs.push((Arc::clone(&slot), next));
             }
-            posts.into_iter().for_each(|post| router.deliver(post));
         }
     }
 
@@ -277,91 +225,10 @@ impl Partitions {
     /// Asks every loaded partition for its recovery point, before a clean stop.
     pub fn close_logs(&self) {
         for (_, slot) in self.all() {
-            let loaded = matches!(&*slot.owner.lock(), Owned::Loaded(_));
+            let loaded = slot.place.lock().is_loaded();
             if loaded {
                 self.put(&slot, PartLetter::Close);
             }
         }
-    }
-}
-
-/// Drops a deleted topic's files. Readers that still hold them finish with what they have.
-fn drop_partition(owned: &mut Owned, slot: &Slot) {
-    let source = match std::mem::replace(owned, Owned::Gone) {
-        Owned::Unloaded(source) => Some(*source),
-        Owned::Loaded(owner) => Some(owner.into_source()),
-        Owned::Damaged(_) | Owned::Gone => None,
-    };
-    slot.shared.publish(Published::not(Availability::Gone));
-    if let Some(source) = source
-        && let Err(error) = delete_dir(&*source.disk, &source.dir, u128::from_be_bytes(source.topic.id.0))
-    {
-        tracing::warn!(part = slot.part.0, %error, "files of a deleted partition left behind");
-    }
-}
-
-fn answer_gone(part: PartId, letter: PartLetter, router: &Router) {
-    let unknown = Answer::Refused(Refusal::UnknownTopicOrPartition);
-    match letter {
-        PartLetter::Append(append) => {
-            if let Some(to) = append.to {
-                router.deliver(Post::Answer(to, unknown));
-            }
-        }
-        PartLetter::Seal { id, number, .. } => {
-            let sealed = Sealed { id, number, part, state: SealState::Gone };
-            router.deliver(Post::Ledger(LedgerLetter::Sealed(sealed)));
-        }
-        PartLetter::Mark(orders) => {
-            let debts = orders.into_iter().map(|(debt, _)| debt).collect();
-            router.deliver(Post::Ledger(LedgerLetter::Marked(part, debts, MarkResult::Gone)));
-        }
-        PartLetter::Describe(to) => router.deliver(Post::Answer(to, unknown)),
-        PartLetter::Grant(_) | PartLetter::Unseal { .. } | PartLetter::Load | PartLetter::Drop | PartLetter::Close => {}
-    }
-}
-
-/// There was no room to open the partition. Nothing of a transaction that is open now can be in it, for it would be
-/// open; a marker is asked for again.
-fn answer_unopened(part: PartId, letter: PartLetter, router: &Router) {
-    match letter {
-        PartLetter::Seal { id, number, .. } => {
-            let sealed = Sealed { id, number, part, state: SealState::Durable(0) };
-            router.deliver(Post::Ledger(LedgerLetter::Sealed(sealed)));
-        }
-        PartLetter::Mark(orders) => {
-            let debts = orders.into_iter().map(|(debt, _)| debt).collect();
-            let failed = MarkResult::Failed(Refusal::KafkaStorageError);
-            router.deliver(Post::Ledger(LedgerLetter::Marked(part, debts, failed)));
-        }
-        letter @ (PartLetter::Append(_)
-        | PartLetter::Describe(_)
-        | PartLetter::Grant(_)
-        | PartLetter::Unseal { .. }
-        | PartLetter::Load
-        | PartLetter::Drop
-        | PartLetter::Close) => answer_damaged(part, letter, router),
-    }
-}
-
-/// A damaged partition takes nothing. It counts as sealed, with everything it may hold below: nobody reads it.
-fn answer_damaged(part: PartId, letter: PartLetter, router: &Router) {
-    let refused = Answer::Refused(Refusal::KafkaStorageError);
-    match letter {
-        PartLetter::Append(append) => {
-            if let Some(to) = append.to {
-                router.deliver(Post::Answer(to, refused));
-            }
-        }
-        PartLetter::Seal { id, number, .. } => {
-            let sealed = Sealed { id, number, part, state: SealState::Durable(i64::MAX) };
-            router.deliver(Post::Ledger(LedgerLetter::Sealed(sealed)));
-        }
-        PartLetter::Mark(orders) => {
-            let debts = orders.into_iter().map(|(debt, _)| debt).collect();
-            router.deliver(Post::Ledger(LedgerLetter::Marked(part, debts, MarkResult::Parked)));
-        }
-        PartLetter::Describe(to) => router.deliver(Post::Answer(to, refused)),
-        PartLetter::Grant(_) | PartLetter::Unseal { .. } | PartLetter::Load | PartLetter::Drop | PartLetter::Close => {}
     }
 }

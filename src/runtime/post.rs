@@ -46,10 +46,9 @@ pub struct CatalogNews {
 pub enum LedgerLetter {
     /// A request.
     Ask(ReplyTo, Command),
-    /// A partition closed a transaction's permission at this place of its mailbox.
+    /// A partition closed a transaction's permission at this place of its mailbox; comes again when what lies below is
+    /// on disk, and the two may overtake each other.
     Sealed(Sealed),
-    /// What a seal found in the partition's log is on disk.
-    SealSynced(TransactionalId, u64, PartId),
     /// Markers of these debts are on disk, or will never be (the partition is gone).
     Marked(PartId, Vec<u64>, MarkResult),
     /// A partition's new recovery point, or first offset; stored lazily.

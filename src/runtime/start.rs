@@ -195,9 +195,8 @@ fn step(opened: &mut Opened, letters: Vec<PartLetter>, now: Now) -> Result<Vec<P
     let mut next = turn.sync.and_then(|syncing| opened.shared.put_in_line(syncing));
     while let Some(syncing) = next {
         syncing.run()?;
-        let (synced, after) = opened.shared.synced(syncing.end(), syncing.then);
-        posts.extend(synced);
-        next = after;
+        posts.extend(opened.shared.synced(syncing.end(), syncing.then));
+        next = opened.shared.next_sync();
     }
     Ok(posts)
 }

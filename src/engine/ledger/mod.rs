@@ -135,15 +135,14 @@ impl Ledger {
         self.next_catalog = None;
     }
 
-    /// An end is under way: the timeout has said what it had to say.
+    /// An end that fences is under way: the timeout has nothing more to say.
     pub fn pause_timeout(&mut self, id: &TransactionalId) {
         self.set_deadline(Waits::Txn(id.clone()), None);
     }
 
-    /// No end came of it: the timeout counts again, from where it began.
-    pub fn resume_timeout(&mut self, id: &TransactionalId) {
-        let at = self.txns.get(id).and_then(Txn::deadline_mono_ms);
-        self.set_deadline(Waits::Txn(id.clone()), at);
+    /// What was due could not be stored: it is due again at `at_mono_ms`, unless its state changes before.
+    pub fn put_off(&mut self, who: Waits, at_mono_ms: i64) {
+        self.set_deadline(who, Some(at_mono_ms));
     }
 
     fn set_deadline(&mut self, who: Waits, at: Option<i64>) {

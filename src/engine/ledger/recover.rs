@@ -167,12 +167,11 @@ impl Ledger {
     }
 
     /// Notes, in the commit that lets a transaction write to it, that the partition must be scanned for open
-    /// transactions after a crash.
-    pub(super) fn note_transactional(&mut self, part: PartId) {
-        let row = self.parts.get(&part).copied().filter(|row| !row.transactional);
-        if let Some(row) = row {
-            self.put_part(part, PartRow { transactional: true, ..row });
-        }
+    /// transactions after a crash. True if it was not known before.
+    pub(super) fn note_transactional(&mut self, part: PartId) -> bool {
+        let Some(row) = self.parts.get(&part).copied().filter(|row| !row.transactional) else { return false };
+        self.put_part(part, PartRow { transactional: true, ..row });
+        true
     }
 
     /// Every open transaction with its id, for the grants of a start.

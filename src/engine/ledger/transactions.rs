@@ -19,6 +19,9 @@ pub struct Granted {
     pub number: u64,
     /// Partitions that were not in it before.
     pub parts: Vec<PartId>,
+    /// Whether one of them never was part of any transaction: its first permission must wait until that is on disk, for
+    /// a start looks for open transactions only where it knows that there may be some.
+    pub first_ever: bool,
 }
 
 /// An InitProducerId's outcome within the ledger.
@@ -51,8 +54,12 @@ impl Ledger {
     /// InitProducerId with a transactional id; its timeout has been checked.
     ///
     /// # Errors
-    /// `ConcurrentTransactions` while a decision of the id is being carried out (T-112); as [`init`].
+    /// `InvalidRequest` for "" (T-106); `ConcurrentTransactions` while a decision of the id is being carried out
+    /// (T-112); as [`init`].
     pub fn init_producer(&mut self, id: &TransactionalId, request: Init, now: Now) -> Result<Owner, Refusal> {
+        if id.is_empty() {
+            return Err(Refusal::InvalidRequest);
+        }
         if self.is_owing(id) {
             return Err(Refusal::ConcurrentTransactions);
         }
@@ -94,13 +101,14 @@ impl Ledger {
             Addition::Parts(parts) => parts.difference(&had).copied().collect(),
             Addition::Group(_) => Vec::new(),
         };
+        let mut first_ever = false;
         for part in &parts {
-            self.note_transactional(*part);
+            first_ever |= self.note_transactional(*part);
         }
         if let Some(next) = next {
             self.put_txn(id, next);
         }
-        Ok(Granted { number, parts })
+        Ok(Granted { number, parts, first_ever })
     }
 
     /// Whether a producer may write to a partition within its transaction; the transaction's number if so.
@@ -229,21 +237,20 @@ impl Ledger {
         self.owed.put(seq, owed);
     }
 
-    /// Lets go of an id whose decision is over, and shows its offsets. True if that happened now.
+    /// Lets go of an id whose decision is over, and shows its offsets. True if that happened now. Markers parked long
+    /// enough hold nothing up any more, each by itself.
     pub fn release_if_over(&mut self, seq: u64, redo: bool, now: Now) -> bool {
-        let Some(owed) = self.owed.get(&seq) else { return false };
-        if !owed.is_over(redo, now.mono_ms) || self.owing.get(&owed.id) != Some(&seq) {
+        let Some(mut owed) = self.owed.get(&seq).cloned() else { return false };
+        if owed.leave_parked(now.mono_ms) {
+            self.owed.put(seq, owed.clone());
+        }
+        if !owed.is_over(redo) || self.owing.get(&owed.id) != Some(&seq) {
             return false;
         }
-        let mut owed = owed.clone();
         for (key, committed) in &owed.offsets {
             self.show_decided(key, committed);
         }
-        self.owing.remove(owed.id.clone());
-        for part in owed.parts.values_mut().filter(|part| part.stage == Stage::Parked) {
-            part.stage = Stage::Left;
-        }
-        self.owed.put(seq, owed);
+        self.owing.remove(owed.id);
         true
     }
 

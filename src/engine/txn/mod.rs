@@ -129,7 +129,7 @@ impl Txn {
     }
 
     /// Whether `claimed` holds this id. The producer id is judged before the epoch; a higher epoch is as wrong as a
-    /// lower one (T-212 rows 5 and 6, X-7).
+    /// lower one (T-212 rows 5 and 6, X-7). Nobody holds an epoch that only fences.
     ///
     /// # Errors
     /// `InvalidProducerIdMapping` for another producer id, `ProducerFenced` for another epoch.
@@ -137,7 +137,7 @@ impl Txn {
         if claimed.id != self.producer.id {
             return Err(Refusal::InvalidProducerIdMapping);
         }
-        if claimed.epoch != self.producer.epoch {
+        if claimed.epoch != self.producer.epoch || claimed.epoch > LAST_EPOCH {
             return Err(Refusal::ProducerFenced);
         }
         Ok(())

@@ -76,17 +76,23 @@ impl Owed {
         self.parts.values().all(|part| part.stage == Stage::Synced)
     }
 
+    /// Gives up on markers that have been parked long enough. True if there were any.
+    pub fn leave_parked(&mut self, now_mono_ms: i64) -> bool {
+        if now_mono_ms < self.since_mono_ms.saturating_add(PARKED_FREE_MS) {
+            return false;
+        }
+        let parked = self.parts.values_mut().filter(|part| part.stage == Stage::Parked);
+        parked.map(|part| part.stage = Stage::Left).count() > 0
+    }
+
     /// Whether the transaction is over for its producer: every marker is on disk (or, under `redo`, written), but for
-    /// those of damaged partitions after a while.
+    /// those of damaged partitions that were given up.
     #[must_use]
-    pub fn is_over(&self, redo: bool, now_mono_ms: i64) -> bool {
-        let parked_long = now_mono_ms >= self.since_mono_ms.saturating_add(PARKED_FREE_MS);
+    pub fn is_over(&self, redo: bool) -> bool {
         self.parts.values().all(|part| match part.stage {
-            Stage::Synced => true,
+            Stage::Synced | Stage::Left => true,
             Stage::Appended => redo,
-            Stage::Parked => parked_long,
-            Stage::Left => true,
-            Stage::Due { .. } | Stage::Asked { .. } => false,
+            Stage::Parked | Stage::Due { .. } | Stage::Asked { .. } => false,
         })
     }
 

@@ -42,14 +42,18 @@ impl Ending {
     /// Which decision could be stored now, if any. Whoever fences comes first. A commit waits until all that was
     /// written is on disk; an abort waits for no disk.
     pub(super) fn decision(&self) -> Option<(Outcome, Cause)> {
-        let fencing = self.wants.iter().find(|want| want.cause != Cause::Client);
-        let want = fencing.or_else(|| self.wants.first())?;
+        let want = self.fencing().or_else(|| self.wants.first())?;
         let ready = |state: &SealState| match state {
             SealState::Asked => false,
             SealState::Closed(_) => want.outcome == Outcome::Abort,
             SealState::Durable(_) | SealState::Gone => true,
         };
         self.seals.values().all(ready).then_some((want.outcome, want.cause))
+    }
+
+    /// Whoever wants to fence the producer, if anyone does.
+    pub(super) fn fencing(&self) -> Option<&Want> {
+        self.wants.iter().find(|want| want.cause != Cause::Client)
     }
 
     /// Log ends as sealed; `None` for partitions that are gone.
@@ -64,8 +68,11 @@ impl Ending {
 
 impl LedgerOwner {
     /// Begins the end of transaction `number`, or joins the one under way. From here on the ledger admits nothing
-    /// more for the id.
+    /// more for the id. A client's gather does not stop the clock; who fences has no use for it any more.
     pub(super) fn begin_ending(&mut self, id: &TransactionalId, number: u64, want: Want, turn: &mut Turn) {
+        if want.cause != Cause::Client {
+            self.ledger.pause_timeout(id);
+        }
         if let Some(ending) = self.endings.get_mut(id).filter(|ending| ending.number == number) {
             let other = ending.wants.iter().any(|have| have.cause == Cause::Client && have.outcome != want.outcome);
             if other && want.cause == Cause::Client {
@@ -90,7 +97,6 @@ impl LedgerOwner {
         }
         let seals = parts.iter().map(|part| (*part, SealState::Asked)).collect();
         let ending = Ending { number, producer_id, seals, wants: vec![want], retry_mono_ms: None, tries: 0 };
-        self.ledger.pause_timeout(id);
         self.endings.insert(id.clone(), ending);
         self.decide_soon(id, no_partitions(&parts), turn);
     }
@@ -129,16 +135,8 @@ impl LedgerOwner {
         ending.decision().map(|_| Step::Decide(id.clone()))
     }
 
-    /// What a seal closed over is on disk now.
-    pub(super) fn note_seal_synced(&mut self, id: &TransactionalId, number: u64, part: PartId) -> Option<Step> {
-        let end = self.endings.get(id).and_then(|ending| match ending.seals.get(&part) {
-            Some(SealState::Closed(end) | SealState::Durable(end)) => Some(*end),
-            Some(SealState::Asked | SealState::Gone) | None => None,
-        })?;
-        self.note_seal(id, number, part, SealState::Durable(end))
-    }
-
-    /// The decision found no room in the store. Clients are told to ask again and the permissions are opened for them;
+    /// The decision found no room in the store. Clients are told to ask again and the permissions are opened for them,
+    /// before whoever waited for the end is judged anew;
     /// a timeout or a new owner keeps its seal and is tried again with a pause.
     pub(super) fn undo_ending(&mut self, id: &TransactionalId, now: Now) -> Vec<Post> {
         let Some(mut ending) = self.endings.remove(id) else { return Vec::new() };
@@ -152,7 +150,7 @@ impl LedgerOwner {
             let (producer_id, number) = (ending.producer_id, ending.number);
             let unseal = |part: &PartId| Post::Part(*part, PartLetter::Unseal { producer_id, number });
             posts.extend(ending.seals.keys().map(unseal));
-            self.ledger.resume_timeout(id);
+            posts.extend(self.wake_waiting(id));
             return posts;
         }
         let pause = RETRY_FIRST_MS.saturating_mul(1 << ending.tries.min(10)).min(RETRY_MAX_MS);

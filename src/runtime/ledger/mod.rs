@@ -3,7 +3,8 @@
 //! A turn is: take in what others report (in memory only) → run the steps on the upper layer → one commit → the upper
 //! layer becomes the state → posts. A post that rests on this commit or an earlier one is *held* until the commit is
 //! flushed; the exceptions leave at once: an add's grants and answer (its row is written, and the transaction's first
-//! Produce waits for the flush), seals, and the success of an EndTxn whose markers are on disk.
+//! Produce waits for the flush), unless a partition is in a transaction for the first time ever; seals; and the success
+//! of an EndTxn whose markers are on disk.
 
 mod answers;
 pub mod ending;
@@ -54,6 +55,8 @@ pub struct LedgerOwner {
     settings: Settings,
     events: Events,
     endings: BTreeMap<TransactionalId, Ending>,
+    /// Transactions whose end a step of this turn began.
+    begun: BTreeSet<u64>,
     waiting: BTreeMap<TransactionalId, Vec<Waiting>>,
     /// Decided ends whose last change of stage has not been looked at.
     moved: BTreeSet<u64>,
@@ -147,6 +150,7 @@ impl LedgerOwner {
             settings,
             events,
             endings: BTreeMap::new(),
+            begun: BTreeSet::new(),
             waiting: BTreeMap::new(),
             moved: BTreeSet::new(),
             paid: BTreeSet::new(),
@@ -175,6 +179,7 @@ impl LedgerOwner {
         for effect in effects {
             self.carry_out(effect, now, &mut turn);
         }
+        self.begun.clear();
         self.send_markers(now, &mut turn);
         self.ledger.commit();
         turn.upto = self.store.written();
@@ -221,11 +226,6 @@ impl LedgerOwner {
                     steps.push(step);
                 }
             }
-            LedgerLetter::SealSynced(id, number, part) => {
-                if let Some(step) = self.note_seal_synced(&id, number, part) {
-                    steps.push(step);
-                }
-            }
             LedgerLetter::Marked(part, debts, result) => self.note_marked(part, &debts, result, now),
             LedgerLetter::Checkpoint(part, point, log_start) => {
                 if let Some(row) = self.ledger.part(part) {
@@ -243,8 +243,9 @@ impl LedgerOwner {
     fn due(&mut self, now: Now, turn: &mut Turn, steps: &mut Vec<Step>) {
         for who in self.ledger.due(now.mono_ms) {
             match who {
-                Waits::Txn(id) if !self.endings.contains_key(&id) => steps.push(Step::TimeOut(id)),
-                Waits::Txn(_) | Waits::Owed(_) => {}
+                Waits::Txn(id) if self.is_being_fenced(&id) => self.ledger.pause_timeout(&id),
+                Waits::Txn(id) => steps.push(Step::TimeOut(id)),
+                Waits::Owed(_) => {}
                 Waits::Group(id) => steps.push(Step::GroupTimer(id)),
             }
         }
@@ -267,6 +268,10 @@ impl LedgerOwner {
         }
     }
 
+    fn is_being_fenced(&self, id: &TransactionalId) -> bool {
+        self.endings.get(id).is_some_and(|ending| ending.fencing().is_some())
+    }
+
     /// Stores all steps in one commit. If there is no room, each is tried once alone, and what then finds none is
     /// refused: nothing changed for it.
     fn store_steps(&mut self, steps: &[Step], now: Now) -> Result<Vec<Effects>, StoreError> {
@@ -283,6 +288,7 @@ impl LedgerOwner {
             }
             Err(StoreError::Full(why)) => {
                 self.ledger.discard();
+                self.begun.clear();
                 self.full = Some(why);
                 self.store_one_by_one(steps, now)
             }
@@ -319,7 +325,10 @@ impl LedgerOwner {
             Step::Forget(seq) => {
                 self.paid.insert(*seq);
             }
-            Step::TimeOut(_) | Step::GroupTimer(_) | Step::Part(..) | Step::Upkeep | Step::Stop => {}
+            Step::GroupTimer(id) => {
+                self.ledger.put_off(Waits::Group(id.clone()), now.mono_ms.saturating_add(GROUP_AGAIN_MS));
+            }
+            Step::TimeOut(_) | Step::Part(..) | Step::Upkeep | Step::Stop => {}
         }
         effects
     }
@@ -353,6 +362,8 @@ fn with_row(post: Post, row: u64) -> Post {
     }
 }
 
+/// How long a group's timer that found no room waits for its next try, in milliseconds.
+const GROUP_AGAIN_MS: i64 = 1_000;
 /// How often idle ids and offsets are looked at, in milliseconds.
 const UPKEEP_MS: i64 = 60_000;
 /// How long a paid debt waits for another commit to go with, in milliseconds.

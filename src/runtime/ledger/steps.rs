@@ -30,7 +30,7 @@ impl LedgerOwner {
             Step::TimeOut(id) => {
                 if let Some(number) = self.ledger.txns.get(id).and_then(Txn::ongoing).map(|ongoing| ongoing.number) {
                     let want = Want { asked: None, outcome: Outcome::Abort, cause: Cause::Timeout };
-                    effects.then.push(Then::Begin { id: id.clone(), number, want });
+                    self.begin((id, number), want, &mut effects);
                 }
             }
             Step::GroupTimer(id) => effects.answer_group(self.ledger.expire_group(id, now)),
@@ -68,12 +68,10 @@ impl LedgerOwner {
                 self.add((to, command), Claimed { id, producer: *producer }, addition, (now, effects));
             }
             Command::Verify { id, producer, part } => {
-                let verified = if self.endings.contains_key(id) {
-                    Err(Refusal::ConcurrentTransactions)
-                } else {
-                    self.ledger.verify(Claimed { id, producer: *producer }, *part)
-                };
-                match verified {
+                match self.ledger.verify(Claimed { id, producer: *producer }, *part) {
+                    Ok(_) if self.is_ending(id) => {
+                        effects.answer(to, Answer::Refused(Refusal::ConcurrentTransactions));
+                    }
                     Ok(number) => {
                         effects.at_once.push(grant(id, *producer, number, *part));
                         effects.at_once.push(Post::Answer(to, Answer::Done));
@@ -116,7 +114,8 @@ impl LedgerOwner {
         init: Init,
         (now, effects): (Now, &mut Effects),
     ) {
-        if let Err(refusal) = check_timeout(init.timeout_ms, self.settings.max_timeout_ms) {
+        let named = if id.is_empty() { Err(Refusal::InvalidRequest) } else { Ok(()) };
+        if let Err(refusal) = named.and_then(|()| check_timeout(init.timeout_ms, self.settings.max_timeout_ms)) {
             effects.answer(to, Answer::Refused(refusal));
             return;
         }
@@ -125,7 +124,7 @@ impl LedgerOwner {
             Ok(Owner::Now(new)) => effects.answer(to, Answer::Producer(new)),
             Ok(Owner::EndFirst { number }) => {
                 let want = Want { asked: None, outcome: Outcome::Abort, cause: Cause::NewOwner };
-                effects.then.push(Then::Begin { id: id.clone(), number, want });
+                self.begin((id, number), want, effects);
                 effects.answer(to, Answer::Refused(Refusal::ConcurrentTransactions));
             }
             Err(Refusal::ConcurrentTransactions) => self.wait((to, command), id, now, effects),
@@ -147,10 +146,9 @@ impl LedgerOwner {
         }
         match self.ledger.add_to_txn(claimed, addition, now) {
             Ok(granted) => {
-                for part in granted.parts {
-                    effects.at_once.push(grant(id, producer, granted.number, part));
-                }
-                effects.at_once.push(Post::Answer(to, Answer::Done));
+                let leaves = if granted.first_ever { &mut effects.held } else { &mut effects.at_once };
+                leaves.extend(granted.parts.into_iter().map(|part| grant(id, producer, granted.number, part)));
+                leaves.push(Post::Answer(to, Answer::Done));
             }
             Err(refusal) => {
                 self.note_fenced(id, producer, refusal, effects);
@@ -170,12 +168,13 @@ impl LedgerOwner {
         match self.ledger.judge_end(claimed, outcome) {
             Ok((Verdict::Decide, number)) => {
                 let want = Want { asked: Some((to, command.clone())), outcome, cause: Cause::Client };
-                effects.then.push(Then::Begin { id: id.clone(), number, want });
+                self.begin((id, number), want, effects);
             }
             Ok((Verdict::Repeated, _)) => effects.answer(to, Answer::Done),
             Ok((Verdict::UnderWay { same: true }, _)) => {
                 let until_mono_ms = now.mono_ms.saturating_add(WAIT_MS);
-                let waiting = Waiting { to, how: Until::Over(outcome), until_mono_ms };
+                let how = Until::Over { outcome, command: command.clone() };
+                let waiting = Waiting { to, how, until_mono_ms };
                 effects.then.push(Then::Wait { id: id.clone(), waiting });
             }
             Ok((Verdict::UnderWay { same: false }, _)) => {
@@ -222,8 +221,19 @@ impl LedgerOwner {
         }
     }
 
+    /// Whether an end of the id's transaction is under way, as of this step: gathered for, wanted by an earlier step of
+    /// this turn, or owed.
     fn is_ending(&self, id: &TransactionalId) -> bool {
-        self.endings.contains_key(id) || self.ledger.owing_seq(id).is_some()
+        let open = self.ledger.txns.get(id).and_then(Txn::ongoing).map(|ongoing| ongoing.number);
+        let gathering = self.endings.get(id).is_some_and(|ending| Some(ending.number) == open);
+        gathering || open.is_some_and(|number| self.begun.contains(&number)) || self.ledger.is_owing(id)
+    }
+
+    /// An end begins with this step: later steps of the turn find the id closed, for the seals go out before anything
+    /// that they could let in.
+    fn begin(&mut self, (id, number): (&TransactionalId, u64), want: Want, effects: &mut Effects) {
+        self.begun.insert(number);
+        effects.then.push(Then::Begin { id: id.clone(), number, want });
     }
 
     /// The request waits a short bounded time for the id's decision, then is judged anew.

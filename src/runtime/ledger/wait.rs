@@ -25,7 +25,12 @@ pub(super) struct Waiting {
 #[derive(Debug)]
 pub(super) enum Until {
     /// It asked for this very decision: success.
-    Over(Outcome),
+    Over {
+        /// The decision.
+        outcome: Outcome,
+        /// The request.
+        command: Command,
+    },
     /// It is judged anew.
     Again(Command),
 }
@@ -41,12 +46,10 @@ impl LedgerOwner {
     ) {
         for waiting in self.waiting.remove(id).unwrap_or_default() {
             match waiting.how {
-                Until::Over(asked) if asked == outcome => turn.at_once.push(Post::Answer(waiting.to, Answer::Done)),
-                Until::Over(_) => {
-                    let refused = Answer::Refused(Refusal::ConcurrentTransactions);
-                    turn.held.push(Post::Answer(waiting.to, refused));
+                Until::Over { outcome: asked, .. } if asked == outcome => {
+                    turn.at_once.push(Post::Answer(waiting.to, Answer::Done))
                 }
-                Until::Again(command) => steps.push(Step::Ask(waiting.to, command)),
+                Until::Over { command, .. } | Until::Again(command) => steps.push(Step::Ask(waiting.to, command)),
             }
         }
     }

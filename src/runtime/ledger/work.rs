@@ -27,25 +27,23 @@ impl LedgerOwner {
             match (same && cause == Cause::Client, seq) {
                 (true, None) => turn.held.push(Post::Answer(to, Answer::Done)),
                 (true, Some(_)) => {
-                    let waiting = Waiting { to, how: Until::Over(outcome), until_mono_ms };
+                    let waiting = Waiting { to, how: Until::Over { outcome, command }, until_mono_ms };
                     self.waiting.entry(id.clone()).or_default().push(waiting);
                 }
                 (false, _) => turn.at_once.push(Post::Ledger(LedgerLetter::Ask(to, command))),
             }
         }
         if seq.is_none() {
-            self.wake_waiting(id, turn);
+            turn.at_once.extend(self.wake_waiting(id));
         }
     }
 
     /// Nothing is owed: who waits for this id is judged anew in the next turn.
-    fn wake_waiting(&mut self, id: &TransactionalId, turn: &mut Turn) {
-        for waiting in self.waiting.remove(id).unwrap_or_default() {
-            match waiting.how {
-                Until::Over(_) => turn.held.push(Post::Answer(waiting.to, Answer::Done)),
-                Until::Again(command) => turn.at_once.push(Post::Ledger(LedgerLetter::Ask(waiting.to, command))),
-            }
-        }
+    pub(super) fn wake_waiting(&mut self, id: &TransactionalId) -> Vec<Post> {
+        let again = |waiting: Waiting| match waiting.how {
+            Until::Over { command, .. } | Until::Again(command) => Post::Ledger(LedgerLetter::Ask(waiting.to, command)),
+        };
+        self.waiting.remove(id).unwrap_or_default().into_iter().map(again).collect()
     }
 
     /// What a partition says of markers. A failed one is tried again with a pause; the decision stands.

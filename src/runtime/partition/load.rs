@@ -12,7 +12,7 @@ use crate::engine::catalog::Topic;
 use crate::engine::ledger::rows::PartRow;
 use crate::engine::log::LogSettings;
 use crate::engine::partition::{Aborted, Partition};
-use crate::engine::{Now, PartId, Producer};
+use crate::engine::{Now, Offset, PartId, Producer};
 use crate::store::StoreError;
 use crate::store::disk::Disk;
 use crate::store::log::{Log, OpenHow, Replay};
@@ -96,8 +96,11 @@ impl PartitionOwner {
         Ok(owner)
     }
 
-    /// Reads the partition anew after a write that failed: memory had run ahead of the file. Permissions stay.
+    /// Reads the partition anew after a write that failed: memory had run ahead of the file. Permissions stay. What is
+    /// on disk by this process's own knowledge must be found: its loss is damage, not a torn tail.
     pub(super) fn reload(&mut self) -> Result<(), StoreError> {
+        let synced = Offset::try_from(self.shared.lane.is_at()).unwrap_or(0);
+        self.source.witness = self.source.witness.max(synced);
         let (log, engine) = open(&self.source, self.settings.incarnation, self.last_turn)?;
         self.log = log;
         self.engine = engine;

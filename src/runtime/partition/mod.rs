@@ -5,6 +5,7 @@
 //! what it promised.
 
 pub mod load;
+pub mod place;
 pub mod published;
 pub mod turn;
 
@@ -61,6 +62,8 @@ pub struct Turn {
     pub at_once: Vec<Post>,
     /// Bytes to bring to disk, and what may be published then.
     pub sync: Option<Syncing>,
+    /// The partition's files are not what they should be: this was its owner's last turn.
+    pub damaged: Option<String>,
 }
 
 /// One sync: files to flush, and what is true for readers once they are.

@@ -142,11 +142,17 @@ impl Shared {
         }
     }
 
-    /// A sync came back: publishes what it proved, then gives what may leave, and the next one if there is any.
+    /// A sync came back: publishes what it proved, then gives what may leave. The partition counts as busy until
+    /// [`Shared::next_sync`].
     #[must_use]
-    pub fn synced(&self, end: Offset, then: Published) -> (Vec<Post>, Option<Syncing>) {
+    pub fn synced(&self, end: Offset, then: Published) -> Vec<Post> {
         self.publish(then);
-        let posts = self.lane.reached(u64::try_from(end).unwrap_or(0));
+        self.lane.reached(u64::try_from(end).unwrap_or(0))
+    }
+
+    /// The sync that waited for the one that came back, if there is one.
+    #[must_use]
+    pub fn next_sync(&self) -> Option<Syncing> {
         let mut syncs = self.syncs.lock();
         let next = match &mut *syncs {
             Syncs::Idle => None,
@@ -155,7 +161,7 @@ impl Shared {
         if next.is_none() {
             *syncs = Syncs::Idle;
         }
-        (posts, next)
+        next
     }
 
     /// Whether nothing is on its way to the disk.

@@ -7,12 +7,15 @@ use crate::config::MarkerSync;
 use crate::engine::batch::check::Times;
 use crate::engine::batch::{self, marker};
 use crate::engine::partition::{Aborted, Admission, MarkOrder, MarkStep, NotAdmitted};
-use crate::engine::{Now, Refusal};
+use crate::engine::{Now, Offset, PartId, Refusal, TransactionalId};
 use crate::runtime::post::{Answer, Append, LedgerLetter, MarkResult, PartLetter, Post, Produced, SealState, Sealed};
 use crate::store::StoreError;
 
 /// Bytes after a recovery point from which another one is made when nothing is in flight.
 const CHECKPOINT_BYTES: u64 = 64 << 20;
+
+/// How a transaction stands in a partition whose files are not what they should be: nobody reads it.
+pub(super) const SEALED_DAMAGED: SealState = SealState::Durable(Offset::MAX);
 
 /// What a turn gathers before its one write.
 #[derive(Default)]
@@ -25,6 +28,8 @@ struct Gathered {
     refusable: Vec<Post>,
     /// Debts whose markers are among the bytes, or are there already.
     marked: Vec<u64>,
+    /// Permissions closed: whose, which transaction, and the log end at that place of the mailbox.
+    seals: Vec<(TransactionalId, u64, Offset)>,
     /// Something other than a marker that closes a transaction is among the bytes.
     mixed: bool,
 }
@@ -34,7 +39,8 @@ impl PartitionOwner {
     ///
     /// # Errors
     /// `Broken`: it is not known what is on disk; the process starts over. Anything less is handled here: what could
-    /// not be written is refused, and the partition is read anew from its files.
+    /// not be written is refused, and the partition is read anew from its files. `Full` if there is no room even for
+    /// that.
     pub fn turn(&mut self, letters: Vec<PartLetter>, now: Now) -> Result<Turn, StoreError> {
         let mut turn = Turn::default();
         self.checkpoint_if_due(&mut turn)?;
@@ -71,16 +77,17 @@ impl PartitionOwner {
             PartLetter::Grant(grant) => {
                 self.grants.retain(|have| have.producer.id != grant.producer.id);
                 self.grants.push(grant.clone());
+                let (producer_id, number) = (grant.producer.id, grant.txn_no);
                 self.engine.grant(grant);
+                // A grant that had to wait for the disk may come behind the seal: it opens nothing any more.
+                if self.sealed.contains(&(producer_id, number)) {
+                    self.engine.seal(producer_id, number);
+                }
             }
             PartLetter::Seal { id, producer_id, number } => {
                 let end = self.engine.seal(producer_id, number);
                 self.sealed.insert((producer_id, number));
-                let synced = Post::Ledger(LedgerLetter::SealSynced(id.clone(), number, self.part));
-                let state = SealState::Closed(end);
-                let closed = Post::Ledger(LedgerLetter::Sealed(Sealed { id, number, part: self.part, state }));
-                gathered.at_once.push(closed);
-                gathered.held.push(Held::until_synced(synced));
+                gathered.seals.push((id, number, end));
             }
             PartLetter::Unseal { producer_id, number } => {
                 self.sealed.remove(&(producer_id, number));
@@ -97,7 +104,7 @@ impl PartitionOwner {
                 gathered.held.push(Held::until_synced(post));
             }
             PartLetter::Load => {}
-            PartLetter::Close => self.checkpoint(turn)?,
+            PartLetter::Close => self.close(gathered, turn)?,
             PartLetter::Drop => {}
         }
         Ok(())
@@ -195,38 +202,45 @@ impl PartitionOwner {
     }
 
     /// Nothing was written: every writer of the turn is refused, and the partition is read anew from its files, for
-    /// what it took into memory is not there.
-    fn not_written(&mut self, gathered: Gathered, error: &StoreError, turn: &mut Turn) -> Result<(), StoreError> {
+    /// what it took into memory is not there. Should that show damage, nobody is left without an answer.
+    fn not_written(&mut self, mut gathered: Gathered, error: &StoreError, turn: &mut Turn) -> Result<(), StoreError> {
         tracing::warn!(part = self.part.0, %error, "append refused");
-        self.reload()?;
-        turn.at_once.extend(gathered.refusable);
-        if !gathered.marked.is_empty() {
-            let failed = MarkResult::Failed(Refusal::KafkaStorageError);
-            turn.at_once.push(Post::Ledger(LedgerLetter::Marked(self.part, gathered.marked, failed)));
-        }
-        turn.at_once.extend(gathered.at_once.into_iter().map(|post| self.sealed_anew(post)));
-        for held in gathered.held {
-            match &held.post {
-                Post::Answer(..) => {}
-                Post::Ledger(_) | Post::Part(..) | Post::Catalog(_) => self.hold(held, turn),
+        turn.at_once.append(&mut gathered.refusable);
+        let result = match self.reload() {
+            Ok(()) => MarkResult::Failed(Refusal::KafkaStorageError),
+            Err(StoreError::Damaged(why)) => {
+                turn.damaged = Some(why);
+                MarkResult::Parked
             }
+            Err(error @ (StoreError::Broken(_) | StoreError::Full(_))) => return Err(error),
+        };
+        if !gathered.marked.is_empty() {
+            turn.at_once.push(Post::Ledger(LedgerLetter::Marked(self.part, gathered.marked, result)));
         }
+        if turn.damaged.is_some() {
+            let seals = gathered.seals.into_iter();
+            turn.at_once.extend(seals.map(|(id, number, _)| sealed(id, number, (self.part, SEALED_DAMAGED))));
+            return Ok(());
+        }
+        // What a seal closed over is not there: the log ends where it did before.
+        let end = self.engine.log_end();
+        gathered.seals.iter_mut().for_each(|seal| seal.2 = seal.2.min(end));
+        self.answer_seals(gathered.seals, turn);
         Ok(())
     }
 
-    /// A seal's place after a write that failed: what it closed over is not there.
-    fn sealed_anew(&self, post: Post) -> Post {
-        match post {
-            Post::Ledger(LedgerLetter::Sealed(sealed)) => {
-                let state = SealState::Closed(self.engine.log_end());
-                Post::Ledger(LedgerLetter::Sealed(Sealed { state, ..sealed }))
-            }
-            post @ (Post::Answer(..) | Post::Ledger(_) | Post::Part(..) | Post::Catalog(_)) => post,
+    /// The same letter twice: closed, and on disk. Whichever comes first, the later one takes nothing back.
+    fn answer_seals(&self, seals: Vec<(TransactionalId, u64, Offset)>, turn: &mut Turn) {
+        for (id, number, end) in seals {
+            turn.at_once.push(sealed(id.clone(), number, (self.part, SealState::Closed(end))));
+            let durable = sealed(id, number, (self.part, SealState::Durable(end)));
+            self.hold(Held::until_synced(durable), turn);
         }
     }
 
     fn finish(&mut self, gathered: Gathered, turn: &mut Turn) {
         turn.at_once.extend(gathered.at_once);
+        self.answer_seals(gathered.seals, turn);
         for held in gathered.held {
             self.hold(held, turn);
         }
@@ -234,6 +248,16 @@ impl PartitionOwner {
             let synced = LedgerLetter::Marked(self.part, gathered.marked, MarkResult::Synced);
             self.hold(Held::until_synced(Post::Ledger(synced)), turn);
         }
+    }
+
+    /// A clean stop's recovery point, over what is on disk: while bytes are on their way there, it is asked for again
+    /// when they have arrived.
+    fn close(&mut self, gathered: &mut Gathered, turn: &mut Turn) -> Result<(), StoreError> {
+        if gathered.bytes.is_empty() && self.shared.is_idle() {
+            return self.checkpoint(turn);
+        }
+        gathered.held.push(Held::until_synced(Post::Part(self.part, PartLetter::Close)));
+        Ok(())
     }
 
     fn checkpoint_if_due(&mut self, turn: &mut Turn) -> Result<(), StoreError> {
@@ -259,11 +283,16 @@ impl PartitionOwner {
                 Ok(())
             }
             Ok(None) => Ok(()),
-            Err(StoreError::Full(why)) => {
+            Err(StoreError::Full(why) | StoreError::Damaged(why)) => {
                 tracing::warn!(part = self.part.0, why, "no recovery point: recovery after a crash will take longer");
                 Ok(())
             }
-            Err(error) => Err(error),
+            Err(error @ StoreError::Broken(_)) => Err(error),
         }
     }
+}
+
+/// How one transaction stands in one partition, to the ledger.
+pub(super) fn sealed(id: TransactionalId, number: u64, (part, state): (PartId, SealState)) -> Post {
+    Post::Ledger(LedgerLetter::Sealed(Sealed { id, number, part, state }))
 }

@@ -128,7 +128,13 @@ impl Log {
         let place = Place { disk, dir: dir.to_path_buf() };
         let segments = find_segments(&place, &how)?;
         let mut found = Found { place, segments, next_offset: 0 };
-        let recovered = match trusted_end(&found, &how)? {
+        let trusted = trusted_end(&found, &how)?;
+        if trusted.is_none() || how.point.is_none() {
+            // Its creation may have been interrupted, by a crash or for want of room, before its names were durable.
+            found.place.sync_dir()?;
+            sync_parent(&*found.place.disk, dir)?;
+        }
+        let recovered = match trusted {
             Some(next_offset) => Recovered::untouched(next_offset),
             None => recover(&found.segments, &how, &settings)?,
         };

@@ -1,0 +1,171 @@
+//! A partition's place: the owner if there is one, and what is said in its stead if there is none. Opens the partition
+//! at its first letter, takes it out of service when it is damaged, drops its files with its topic.
+
+use std::sync::Arc;
+
+use super::load::Source;
+use super::published::{Availability, Published, Shared};
+use super::turn::{SEALED_DAMAGED, sealed};
+use super::{PartitionOwner, Settings, Turn};
+use crate::engine::{Now, PartId, Refusal};
+use crate::runtime::post::{Answer, LedgerLetter, MarkResult, PartLetter, Post, SealState};
+use crate::store::StoreError;
+use crate::store::log::delete_dir;
+
+/// One partition, whatever state it is in. A plain value that its driver gives letters.
+pub struct Place {
+    part: PartId,
+    shared: Arc<Shared>,
+    settings: Settings,
+    owned: Owned,
+}
+
+/// The owner, if the partition has been used.
+enum Owned {
+    Unloaded(Box<Source>),
+    Loaded(Box<PartitionOwner>),
+    Damaged(String),
+    Gone,
+}
+
+impl Place {
+    /// A partition that is opened at its first letter.
+    #[must_use]
+    pub fn unloaded(part: PartId, source: Source, (settings, shared): (Settings, Arc<Shared>)) -> Self {
+        Self { part, shared, settings, owned: Owned::Unloaded(Box::new(source)) }
+    }
+
+    /// A partition whose owner a start has made already.
+    #[must_use]
+    pub fn loaded(owner: PartitionOwner, (settings, shared): (Settings, Arc<Shared>)) -> Self {
+        Self { part: owner.part(), shared, settings, owned: Owned::Loaded(Box::new(owner)) }
+    }
+
+    /// A partition that a start found damaged.
+    #[must_use]
+    pub fn damaged(part: PartId, why: String, (settings, shared): (Settings, Arc<Shared>)) -> Self {
+        shared.publish(Published::not(Availability::Damaged));
+        Self { part, shared, settings, owned: Owned::Damaged(why) }
+    }
+
+    /// Why the partition is not served, if it is damaged.
+    #[must_use]
+    pub fn why_damaged(&self) -> Option<&str> {
+        match &self.owned {
+            Owned::Damaged(why) => Some(why),
+            Owned::Unloaded(_) | Owned::Loaded(_) | Owned::Gone => None,
+        }
+    }
+
+    /// Whether the partition has an owner.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        matches!(self.owned, Owned::Loaded(_))
+    }
+
+    /// The owner, to look at (tests).
+    #[cfg(test)]
+    pub(crate) fn owner(&self) -> Option<&PartitionOwner> {
+        match &self.owned {
+            Owned::Loaded(owner) => Some(owner),
+            Owned::Unloaded(_) | Owned::Damaged(_) | Owned::Gone => None,
+        }
+    }
+
+    /// One turn: whoever asks is answered, also where there is no owner.
+    ///
+    /// # Errors
+    /// `Broken`: the process starts over.
+    pub fn turn(&mut self, letters: Vec<PartLetter>, now: Now) -> Result<Turn, StoreError> {
+        self.open(now)?;
+        if letters.iter().any(|letter| matches!(letter, PartLetter::Drop)) {
+            self.drop_files();
+        }
+        let part = self.part;
+        let answer: fn(PartId, PartLetter) -> Option<Post> = match &mut self.owned {
+            Owned::Loaded(owner) => {
+                let turn = owner.turn(letters, now)?;
+                if let Some(why) = &turn.damaged {
+                    self.quarantine(why.clone());
+                }
+                return Ok(turn);
+            }
+            Owned::Damaged(_) => answer_damaged,
+            Owned::Unloaded(_) => answer_unopened,
+            Owned::Gone => answer_gone,
+        };
+        let at_once = letters.into_iter().filter_map(|letter| answer(part, letter)).collect();
+        Ok(Turn { at_once, ..Turn::default() })
+    }
+
+    fn open(&mut self, now: Now) -> Result<(), StoreError> {
+        let Owned::Unloaded(source) = &self.owned else { return Ok(()) };
+        let (source, shared) = ((**source).clone(), Arc::clone(&self.shared));
+        match PartitionOwner::load(self.part, source, self.settings.clone(), shared, now) {
+            Ok(owner) => self.owned = Owned::Loaded(Box::new(owner)),
+            Err(StoreError::Damaged(why)) => self.quarantine(why),
+            Err(StoreError::Full(why)) => tracing::warn!(part = self.part.0, why, "partition not opened: no space"),
+            Err(error @ StoreError::Broken(_)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The partition's files are not what they should be: nothing of it is served, everything else runs.
+    fn quarantine(&mut self, why: String) {
+        tracing::error!(part = self.part.0, why, "partition taken out of service");
+        self.shared.publish(Published::not(Availability::Damaged));
+        self.owned = Owned::Damaged(why);
+    }
+
+    /// Drops a deleted topic's files. Readers that still hold them finish with what they have.
+    fn drop_files(&mut self) {
+        let source = match std::mem::replace(&mut self.owned, Owned::Gone) {
+            Owned::Unloaded(source) => Some(*source),
+            Owned::Loaded(owner) => Some(owner.into_source()),
+            Owned::Damaged(_) | Owned::Gone => None,
+        };
+        self.shared.publish(Published::not(Availability::Gone));
+        if let Some(source) = source
+            && let Err(error) = delete_dir(&*source.disk, &source.dir, u128::from_be_bytes(source.topic.id.0))
+        {
+            tracing::warn!(part = self.part.0, %error, "files of a deleted partition left behind");
+        }
+    }
+}
+
+/// What is said for a partition whose topic was deleted: it counts as sealed and owes no marker.
+pub(crate) fn answer_gone(part: PartId, letter: PartLetter) -> Option<Post> {
+    answer(part, letter, (Refusal::UnknownTopicOrPartition, SealState::Gone, MarkResult::Gone))
+}
+
+/// There was no room to open the partition. Nothing of a transaction that is open now can be in it, for it would be
+/// open; a marker is asked for again.
+fn answer_unopened(part: PartId, letter: PartLetter) -> Option<Post> {
+    let refusal = Refusal::KafkaStorageError;
+    answer(part, letter, (refusal, SealState::Durable(0), MarkResult::Failed(refusal)))
+}
+
+/// A damaged partition takes nothing. It counts as sealed, with everything it may hold below: nobody reads it.
+fn answer_damaged(part: PartId, letter: PartLetter) -> Option<Post> {
+    answer(part, letter, (Refusal::KafkaStorageError, SEALED_DAMAGED, MarkResult::Parked))
+}
+
+fn answer(
+    part: PartId,
+    letter: PartLetter,
+    (refusal, state, result): (Refusal, SealState, MarkResult),
+) -> Option<Post> {
+    let refused = Answer::Refused(refusal);
+    match letter {
+        PartLetter::Append(append) => append.to.map(|to| Post::Answer(to, refused)),
+        PartLetter::Describe(to) => Some(Post::Answer(to, refused)),
+        PartLetter::Seal { id, number, .. } => Some(sealed(id, number, (part, state))),
+        PartLetter::Mark(orders) => {
+            let debts = orders.into_iter().map(|(debt, _)| debt).collect();
+            Some(Post::Ledger(LedgerLetter::Marked(part, debts, result)))
+        }
+        PartLetter::Grant(_) | PartLetter::Unseal { .. } | PartLetter::Load | PartLetter::Drop | PartLetter::Close => {
+            None
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! What clients say to a world, and what they find in it.
+
+#![expect(clippy::wildcard_enum_match_arm, reason = "any other answer fails the test")]
+
+use bytes::Bytes;
+
+use super::{Db, FakeDb, World};
+use crate::engine::batch::check::Times;
+use crate::engine::batch::samples::{Entry, encode, header, seal};
+use crate::engine::batch::{Header, marker};
+use crate::engine::catalog::CreateTopic;
+use crate::engine::group::{GroupAnswer, Join, JoinVersion, Sync};
+use crate::engine::ledger::offsets::Seen;
+use crate::engine::ledger::rows::PartRow;
+use crate::engine::ledger::show::Described;
+use crate::engine::txn::{Addition, Position};
+use crate::engine::{
+    Claim, GroupId, MemberId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
+};
+use crate::runtime::partition::published::Availability;
+use crate::runtime::post::{
+    Answer, Append, Command, CommitOffsets, LedgerLetter, PartLetter, Post, Produced, StageOffsets, TopicKey,
+};
+use crate::store::log::{ReadHow, ReadOutcome, ReadWish};
+use crate::store::meta::LedgerStore;
+
+/// One batch, as a reader finds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) header: Header,
+    /// For a marker, how the transaction ended.
+    pub(super) marker: Option<Outcome>,
+    /// The records' bytes.
+    pub(super) payload: Vec<u8>,
+}
+
+pub(super) fn id(name: &str) -> TransactionalId {
+    TransactionalId::from(name)
+}
+
+pub(super) fn group(name: &str) -> GroupId {
+    GroupId::from(name)
+}
+
+pub(super) fn nobody() -> Claim {
+    Claim { generation: -1, member: MemberId::from(""), instance: None }
+}
+
+pub(super) fn at(offset: Offset) -> Position {
+    Position { offset, leader_epoch: -1, metadata: String::new() }
+}
+
+impl World {
+    pub(super) fn ask(&mut self, command: Command) -> ReplyTo {
+        let to = self.reply();
+        self.deliver(Post::Ledger(LedgerLetter::Ask(to, command)));
+        to
+    }
+
+    pub(super) fn reply(&mut self) -> ReplyTo {
+        self.asked += 1;
+        ReplyTo(self.asked)
+    }
+
+    pub(super) fn fake(&self) -> FakeDb {
+        match &self.db {
+            Db::Fake(db) => db.clone(),
+            Db::Real { .. } => panic!("this world writes into SQLite"),
+        }
+    }
+
+    // ---- questions, not yet answered ----
+
+    pub(super) fn ask_init(&mut self, name: &str, timeout_ms: i32) -> ReplyTo {
+        self.ask(Command::InitProducer { id: Some(id(name)), timeout_ms, expected: None })
+    }
+
+    pub(super) fn ask_add(&mut self, name: &str, producer: Producer, parts: &[PartId]) -> ReplyTo {
+        let addition = Addition::Parts(parts.iter().copied().collect());
+        self.ask(Command::Add { id: id(name), producer, addition })
+    }
+
+    pub(super) fn ask_add_group(&mut self, name: &str, producer: Producer, of: &str) -> ReplyTo {
+        self.ask(Command::Add { id: id(name), producer, addition: Addition::Group(group(of)) })
+    }
+
+    pub(super) fn ask_stage(&mut self, name: &str, producer: Producer, of: &str, offset: (PartId, Offset)) -> ReplyTo {
+        let offsets = vec![(offset.0, at(offset.1))];
+        let (id, group, claim) = (id(name), group(of), nobody());
+        self.ask(Command::StageOffsets(StageOffsets { id, producer, group, claim, offsets }))
+    }
+
+    pub(super) fn ask_commit(&mut self, of: &str, part: PartId, offset: Offset) -> ReplyTo {
+        let (group, claim, offsets) = (group(of), nobody(), vec![(part, at(offset))]);
+        self.ask(Command::CommitOffsets(CommitOffsets { group, claim, offsets, retention_ms: None }))
+    }
+
+    pub(super) fn ask_end(&mut self, name: &str, producer: Producer, outcome: Outcome) -> ReplyTo {
+        self.ask(Command::EndTxn { id: id(name), producer, outcome })
+    }
+
+    pub(super) fn ask_verify(&mut self, name: &str, producer: Producer, part: PartId) -> ReplyTo {
+        self.ask(Command::Verify { id: id(name), producer, part })
+    }
+
+    pub(super) fn ask_delete(&mut self, topic: &str) -> ReplyTo {
+        self.ask(Command::DeleteTopics(vec![TopicKey::Name(TopicName::from(topic))]))
+    }
+
+    /// A transactional batch of one record on its way to its partition.
+    pub(super) fn ask_produce(&mut self, name: &str, (producer, sequence): (Producer, i32), part: PartId) -> ReplyTo {
+        let value = format!("{name} {} {} {sequence}", producer.id, producer.epoch);
+        let header = Header {
+            attributes: 0x10,
+            producer_id: producer.id,
+            producer_epoch: producer.epoch,
+            base_sequence: sequence,
+            ..header(1)
+        };
+        self.ask_append(header, Some(name), (&value, part))
+    }
+
+    /// A plain batch of one record.
+    pub(super) fn ask_plain(&mut self, value: &str, part: PartId) -> ReplyTo {
+        self.ask_append(header(1), None, (value, part))
+    }
+
+    fn ask_append(&mut self, header: Header, name: Option<&str>, (value, part): (&str, PartId)) -> ReplyTo {
+        let to = self.reply();
+        let batch = seal(&header, &encode(&[Entry { value: Some(value.into()), ..Entry::default() }]));
+        let append = Append {
+            to: Some(to),
+            header: Header::read(&batch).expect("a batch"),
+            batch: Bytes::from(batch),
+            id: name.map(id),
+            durable: true,
+            times: Times::CreateTime,
+        };
+        self.deliver(Post::Part(part, PartLetter::Append(Box::new(append))));
+        to
+    }
+
+    // ---- answers ----
+
+    pub(super) fn is_answered(&self, to: ReplyTo) -> bool {
+        self.answers.contains_key(&to)
+    }
+
+    /// The answer, taken away.
+    pub(super) fn answer(&mut self, to: ReplyTo) -> Answer {
+        let answer = self.answers.remove(&to);
+        answer.unwrap_or_else(|| panic!("{to:?} is not answered: {:#?}", self.trace))
+    }
+
+    /// The answer of a request that has nothing to tell but yes or no.
+    pub(super) fn verdict(&mut self, to: ReplyTo) -> Result<(), Refusal> {
+        match self.answer(to) {
+            Answer::Done => Ok(()),
+            Answer::Refused(refusal) => Err(refusal),
+            other @ (Answer::RefusedAt(..)
+            | Answer::Producer(_)
+            | Answer::Txns(_)
+            | Answer::Group(_)
+            | Answer::Offsets(_)
+            | Answer::Groups(_)
+            | Answer::Created(_)
+            | Answer::Deleted(_)
+            | Answer::Gauges(_)
+            | Answer::Produced(_)
+            | Answer::Unverified
+            | Answer::Producers(_)) => panic!("{to:?}: {other:?}"),
+        }
+    }
+
+    /// The answer of a Produce; a batch whose permission the partition does not know asks the ledger why, and comes
+    /// again, as at the edge.
+    pub(super) fn produced(&mut self, to: ReplyTo) -> Result<Produced, Refusal> {
+        match self.answer(to) {
+            Answer::Produced(produced) => Ok(produced),
+            Answer::Refused(refusal) | Answer::RefusedAt(refusal, _) => Err(refusal),
+            other => panic!("{to:?}: {other:?}"),
+        }
+    }
+
+    // ---- questions with their answers, the world coming to rest in between ----
+
+    pub(super) fn topic(&mut self, name: &str, partitions: i32) -> Vec<PartId> {
+        let spec = CreateTopic { partitions: Some(partitions), ..CreateTopic::by_defaults(name) };
+        let mut topic_id = [7; 16];
+        topic_id.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
+        let to = self.ask(Command::CreateTopics(vec![(spec, TopicId(topic_id))]));
+        self.run_to_rest();
+        let Answer::Created(created) = self.answer(to) else { panic!("not created") };
+        assert!(created.iter().all(|(_, result)| result.is_ok()), "{created:?}");
+        let topic = self.catalog.topic(name).expect("made").clone();
+        topic.parts.clone()
+    }
+
+    pub(super) fn init(&mut self, name: &str) -> Producer {
+        self.init_with(name, 60_000)
+    }
+
+    pub(super) fn init_with(&mut self, name: &str, timeout_ms: i32) -> Producer {
+        let to = self.ask_init(name, timeout_ms);
+        self.run_to_rest();
+        self.owner_answered(to).expect("an owner")
+    }
+
+    pub(super) fn owner_answered(&mut self, to: ReplyTo) -> Result<Producer, Refusal> {
+        match self.answer(to) {
+            Answer::Producer(producer) => Ok(producer),
+            Answer::Refused(refusal) => Err(refusal),
+            other => panic!("{to:?}: {other:?}"),
+        }
+    }
+
+    pub(super) fn add(&mut self, name: &str, producer: Producer, parts: &[PartId]) {
+        let to = self.ask_add(name, producer, parts);
+        self.run_to_rest();
+        self.verdict(to).expect("added");
+    }
+
+    pub(super) fn produce(&mut self, name: &str, batch: (Producer, i32), part: PartId) -> Offset {
+        let to = self.ask_produce(name, batch, part);
+        self.run_to_rest();
+        self.produced(to).expect("produced").base_offset
+    }
+
+    pub(super) fn stage(&mut self, name: &str, producer: Producer, of: &str, offset: (PartId, Offset)) {
+        let added = self.ask_add_group(name, producer, of);
+        self.run_to_rest();
+        self.verdict(added).expect("added");
+        let staged = self.ask_stage(name, producer, of, offset);
+        self.run_to_rest();
+        self.verdict(staged).expect("staged");
+    }
+
+    pub(super) fn end(&mut self, name: &str, producer: Producer, outcome: Outcome) -> Result<(), Refusal> {
+        let to = self.ask_end(name, producer, outcome);
+        self.run_to_rest();
+        self.verdict(to)
+    }
+
+    pub(super) fn offset(&mut self, of: &str, part: PartId, stable: bool) -> Seen {
+        let command = Command::FetchOffsets { group: group(of), parts: Some(vec![part]), require_stable: stable };
+        let to = self.ask(command);
+        self.run_to_rest();
+        let Answer::Offsets(offsets) = self.answer(to) else { panic!("not offsets") };
+        offsets.into_iter().next().expect("one").1
+    }
+
+    pub(super) fn described(&mut self, name: &str) -> Described {
+        let to = self.ask(Command::DescribeTxns(vec![id(name)]));
+        self.run_to_rest();
+        let Answer::Txns(txns) = self.answer(to) else { panic!("not transactions") };
+        txns.into_iter().next().expect("one").expect("known")
+    }
+
+    pub(super) fn grouped(&mut self, to: ReplyTo) -> GroupAnswer {
+        match self.answer(to) {
+            Answer::Group(answer) => *answer,
+            other => panic!("{to:?}: {other:?}"),
+        }
+    }
+
+    // ---- readers ----
+
+    /// Everything a reader may have, up to what it may have.
+    pub(super) fn read(&self, part: PartId, committed: bool) -> Vec<Found> {
+        let entry = self.parts.get(&part).expect("a partition");
+        let view = entry.shared.published();
+        if view.availability != Availability::Open {
+            return Vec::new();
+        }
+        let limit = if committed { view.last_stable } else { view.watermark };
+        let reader = entry.shared.reader().expect("a reader");
+        let (mut found, mut from) = (Vec::new(), view.log_start);
+        while from < limit {
+            let wish = ReadWish { from, limit, max_bytes: 1 << 20, at_least_one: true, how: ReadHow::Block };
+            match reader.read(&wish).expect("readable") {
+                ReadOutcome::Bytes { bytes, next_offset } => {
+                    assert!(next_offset > from, "bytes missing at {from} below {limit} of {part:?}: {:#?}", self.trace);
+                    split(&bytes, &mut found);
+                    from = next_offset;
+                }
+                ReadOutcome::WouldBlock | ReadOutcome::Gone => panic!("nothing at {from}"),
+            }
+        }
+        found
+    }
+
+    /// What a read_committed consumer delivers: no marker, nothing of an aborted transaction.
+    pub(super) fn read_committed(&self, part: PartId) -> Vec<Found> {
+        let entry = self.parts.get(&part).expect("a partition");
+        let Some(reader) = entry.shared.reader() else { return Vec::new() };
+        let view = entry.shared.published();
+        let aborted = reader.aborted(view.log_start, view.last_stable, ReadHow::Block).unwrap().expect("in memory");
+        let mut ends = std::collections::BTreeMap::new();
+        let mut delivered = Vec::new();
+        let mut waiting: std::collections::VecDeque<(i64, Offset)> = aborted.into();
+        for found in self.read(part, true) {
+            while let Some((producer, first)) = waiting.front().copied()
+                && first <= found.header.base_offset
+            {
+                ends.insert(producer, first);
+                waiting.pop_front();
+            }
+            if found.header.is_control() {
+                if found.marker == Some(Outcome::Abort) {
+                    ends.remove(&found.header.producer_id);
+                }
+            } else if !(found.header.is_transactional() && ends.contains_key(&found.header.producer_id)) {
+                delivered.push(found);
+            }
+        }
+        delivered
+    }
+
+    /// The markers a reader meets: producer, outcome, offset.
+    pub(super) fn markers(&self, part: PartId) -> Vec<(Producer, Outcome, Offset)> {
+        let found = self.read(part, false).into_iter();
+        found
+            .filter_map(|found| {
+                let producer = found.header.producer()?;
+                Some((producer, found.marker?, found.header.base_offset))
+            })
+            .collect()
+    }
+}
+
+fn split(mut bytes: &[u8], found: &mut Vec<Found>) {
+    while let Some(header) = Header::read(bytes) {
+        let (batch, rest) = bytes.split_at(header.size().expect("a whole batch"));
+        let marker = marker::read(batch).and_then(|marker| marker.outcome);
+        found.push(Found { header, marker, payload: batch[61..].to_vec() });
+        bytes = rest;
+    }
+}
+
+impl World {
+    /// Goes on until a request is answered.
+    pub(super) fn until_answered(&mut self, to: ReplyTo) -> Result<(), Refusal> {
+        while !self.is_answered(to) {
+            assert!(self.step_anything(), "{to:?} is never answered: {:#?}", self.trace);
+        }
+        self.verdict(to)
+    }
+}
+
+impl World {
+    /// Makes `member` the only member of a group; gives its claim.
+    pub(super) fn member(&mut self, of: &str, member: &str) -> Claim {
+        let join = Join {
+            member: MemberId::from(""),
+            instance: None,
+            client_id: "client".to_owned(),
+            client_host: "/10.0.0.1".to_owned(),
+            session_timeout_ms: 10_000,
+            rebalance_timeout_ms: 60_000,
+            protocol_type: "consumer".to_owned(),
+            protocols: vec![("range".to_owned(), Bytes::new())],
+            version: JoinVersion::V0,
+            fresh_member: MemberId::from(member),
+        };
+        let joined = self.ask(Command::Join(group(of), Box::new(join)));
+        self.run_for(10);
+        let GroupAnswer::Joined(answer) = self.grouped(joined) else { panic!("not joined") };
+        let claim = Claim { generation: answer.generation, member: answer.member, instance: None };
+        let assignments = vec![(claim.member.clone(), Bytes::from_static(b"all"))];
+        let sync = Sync { claim: claim.clone(), protocol_type: None, protocol: None, assignments };
+        let synced = self.ask(Command::Sync(group(of), sync));
+        self.run_to_rest();
+        assert!(matches!(self.grouped(synced), GroupAnswer::Synced(answer) if answer.refusal.is_none()));
+        claim
+    }
+}
+
+impl World {
+    /// Makes it known, on disk, that partitions have been part of transactions.
+    pub(super) fn warm(&mut self, parts: &[PartId]) {
+        let mut db = self.fake();
+        let ledger = &mut self.owner.as_mut().expect("an owner").ledger;
+        for part in parts {
+            let row = *ledger.part(*part).expect("a row");
+            ledger.put_part(*part, PartRow { transactional: true, ..row });
+        }
+        db.commit(ledger.rows()).expect("room");
+        ledger.commit();
+        db.flush();
+    }
+}
+
+impl World {
+    /// Opens a partition that was not used since the start.
+    pub(super) fn load(&mut self, part: PartId) {
+        self.deliver(Post::Part(part, PartLetter::Load));
+        self.run_to_rest();
+    }
+}
