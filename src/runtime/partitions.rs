@@ -17,8 +17,8 @@ use crate::runtime::ledger::thread::elapsed;
 use crate::runtime::line::Line;
 use crate::runtime::partition::load::Source;
 use crate::runtime::partition::place::{Place, answer_gone};
-use crate::runtime::partition::published::Shared;
-use crate::runtime::partition::{PartitionOwner, Settings, Syncing, Turn};
+use crate::runtime::partition::published::{Availability, Shared};
+use crate::runtime::partition::{PartitionOwner, Settings, Syncing};
 use crate::runtime::post::PartLetter;
 use crate::runtime::router::Router;
 use crate::store::StoreError;
@@ -29,6 +29,32 @@ pub struct Slot {
     pub shared: Arc<Shared>,
     mailbox: Mutex<Mailbox>,
     place: Mutex<Place>,
+}
+
+impl Slot {
+    fn is_open(&self) -> bool {
+        self.shared.published().availability == Availability::Open
+    }
+
+    /// Takes a letter in. Gives where the slot stood before; it is in line now.
+    fn take_in(&self, letter: PartLetter) -> InLine {
+        let mut mailbox = self.mailbox.lock();
+        mailbox.letters.push_back(letter);
+        std::mem::replace(&mut mailbox.in_line, InLine::Yes)
+    }
+}
+
+/// Whether a letter only changes what its owner remembers.
+fn writes_nothing(letter: &PartLetter) -> bool {
+    match letter {
+        PartLetter::Grant(_) | PartLetter::Seal { .. } | PartLetter::Unseal { .. } => true,
+        PartLetter::Append(_)
+        | PartLetter::Mark(_)
+        | PartLetter::Describe(_)
+        | PartLetter::Load
+        | PartLetter::Drop
+        | PartLetter::Close => false,
+    }
 }
 
 #[derive(Default)]
@@ -126,20 +152,34 @@ impl Partitions {
     }
 
     /// Puts a letter into a partition's mailbox. Of a partition that is gone the letter's sender is told so.
+    ///
+    /// A letter that writes nothing is worked off by the sender itself if the owner is at rest: two threads need not
+    /// wake one another for a permission.
     pub fn send(&self, part: PartId, letter: PartLetter, router: &Router) {
         match self.slot(part) {
+            Some(slot) if writes_nothing(&letter) && slot.is_open() => self.work_off(&slot, letter, router),
             Some(slot) => self.put(&slot, letter),
             None => answer_gone(part, letter).into_iter().for_each(|post| router.deliver(post)),
         }
     }
 
     fn put(&self, slot: &Arc<Slot>, letter: PartLetter) {
-        let mut mailbox = slot.mailbox.lock();
-        mailbox.letters.push_back(letter);
-        let was = std::mem::replace(&mut mailbox.in_line, InLine::Yes);
-        drop(mailbox);
-        if was == InLine::No {
+        if slot.take_in(letter) == InLine::No {
             self.turns.push(Arc::clone(slot));
+        }
+    }
+
+    fn work_off(&self, slot: &Arc<Slot>, letter: PartLetter, router: &Router) {
+        if slot.take_in(letter) == InLine::Yes {
+            return;
+        }
+        match self.step(slot, router) {
+            Ok(None) => self.release(slot),
+            Ok(Some(syncing)) => {
+                self.syncs.push((Arc::clone(slot), syncing));
+                self.release(slot);
+            }
+            Err(error) => router.broken(&error),
         }
     }
 
@@ -153,25 +193,25 @@ impl Partitions {
         }
     }
 
-    /// Drives owners until the line is closed. To be run on a thread of its own; several may.
+    /// Drives owners until the line is closed, and syncs what their turns wrote. To be run on several threads: each
+    /// partition has one turn and one sync under way at a time, and a turn may run while the sync before it does.
     pub fn drive_owners(&self, router: &Router) {
         while let Some(slot) = self.turns.take() {
-            let letters: Vec<PartLetter> = slot.mailbox.lock().letters.drain(..).collect();
-            if let Err(error) = self.drive(&slot, letters, router) {
+            let stepped = self.step(&slot, router);
+            if stepped.is_ok() {
+                self.release(&slot);
+            }
+            let done = stepped.and_then(|syncing| syncing.map_or(Ok(()), |syncing| self.sync(&slot, syncing, router)));
+            if let Err(error) = done {
                 router.broken(&error);
                 return;
-            }
-            let mut mailbox = slot.mailbox.lock();
-            if mailbox.letters.is_empty() {
-                mailbox.in_line = InLine::No;
-            } else {
-                drop(mailbox);
-                self.turns.push(slot);
             }
         }
     }
 
-    fn drive(&self, slot: &Arc<Slot>, letters: Vec<PartLetter>, router: &Router) -> Result<(), StoreError> {
+    /// One turn with all letters that have come. Gives the sync that it is for the caller to run.
+    fn step(&self, slot: &Arc<Slot>, router: &Router) -> Result<Option<Syncing>, StoreError> {
+        let letters: Vec<PartLetter> = slot.mailbox.lock().letters.drain(..).collect();
         let mut place = slot.place.lock();
         let was_damaged = place.why_damaged().is_some();
         let turn = place.turn(letters, self.clock.now())?;
@@ -179,32 +219,42 @@ impl Partitions {
             self.damaged.fetch_add(1, Ordering::Relaxed);
         }
         drop(place);
-        self.finish(slot, turn, router);
-        Ok(())
-    }
-
-    fn finish(&self, slot: &Arc<Slot>, turn: Turn, router: &Router) {
         turn.at_once.into_iter().for_each(|post| router.deliver(post));
-        if let Some(syncing) = turn.sync.and_then(|syncing| slot.shared.put_in_line(syncing)) {
-            self.syncs.push((Arc::clone(slot), syncing));
-        }
+        Ok(turn.sync.and_then(|syncing| slot.shared.put_in_line(syncing)))
     }
 
-    /// Works off syncs until the line is closed. To be run on several threads: each partition has one in flight.
-    pub fn drive_syncs(&self, router: &Router) {
-        while let Some((slot, syncing)) = self.syncs.take() {
+    /// The slot's turn is over: it goes back in line if letters have come meanwhile.
+    fn release(&self, slot: &Arc<Slot>) {
+        let mut mailbox = slot.mailbox.lock();
+        if mailbox.letters.is_empty() {
+            mailbox.in_line = InLine::No;
+            return;
+        }
+        drop(mailbox);
+        self.turns.push(Arc::clone(slot));
+    }
+
+    /// Brings a partition's log to disk, again as long as more was written meanwhile.
+    fn sync(&self, slot: &Arc<Slot>, first: Syncing, router: &Router) -> Result<(), StoreError> {
+        let mut next = Some(first);
+        while let Some(syncing) = next {
             let began = self.clock.now();
-            let done = syncing.run();
-            if let Err(error) = done {
-                router.broken(&error);
-                return;
-            }
+            syncing.run()?;
             router.metrics().synced(SyncedFile::Log, elapsed(began, self.clock.now()));
             let posts = slot.shared.synced(syncing.end(), syncing.then);
             posts.into_iter().for_each(|post| router.deliver(post));
             // Only now may the partition count as quiet: what was posted is in its mailbox.
-            if let Some(next) = slot.shared.next_sync() {
-                self.syncs.push((Arc::clone(&slot), next));
+            next = slot.shared.next_sync();
+        }
+        Ok(())
+    }
+
+    /// Works off syncs that came of a turn on a thread that must not wait for the disk.
+    pub fn drive_syncs(&self, router: &Router) {
+        while let Some((slot, syncing)) = self.syncs.take() {
+            if let Err(error) = self.sync(&slot, syncing, router) {
+                router.broken(&error);
+                return;
             }
         }
     }

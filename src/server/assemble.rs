@@ -39,8 +39,9 @@ use crate::wire::Api;
 
 /// The one node there is.
 const NODE_ID: i32 = 1;
-/// Threads that sync partition logs: a file system takes that many commits at once with profit.
-const SYNC_THREADS: usize = 4;
+/// Threads that carry out partitions' turns and sync what they wrote. Most of the time they wait for the disk, and a file
+/// system takes that many commits at once with profit.
+const PARTITION_THREADS: usize = 16;
 /// How long a clean stop waits for partitions to become quiet.
 const QUIET: Duration = Duration::from_secs(20);
 
@@ -136,15 +137,12 @@ fn set_going(
         thread("ledger-flush", move || flush(wal.as_ref(), &flushing, &clock, &router))?
     };
     let mut owners = Vec::new();
-    let cores = std::thread::available_parallelism().map_or(2, usize::from).max(2);
-    for n in 0..cores {
+    for n in 0..PARTITION_THREADS {
         let router = Arc::clone(router);
         owners.push(thread(&format!("partitions-{n}"), move || router.partitions.drive_owners(&router))?);
     }
-    for n in 0..SYNC_THREADS {
-        let router = Arc::clone(router);
-        owners.push(thread(&format!("sync-{n}"), move || router.partitions.drive_syncs(&router))?);
-    }
+    let syncing = Arc::clone(router);
+    owners.push(thread("sync", move || syncing.partitions.drive_syncs(&syncing))?);
     let waker = Arc::downgrade(router);
     clock.subscribe(Box::new(move || {
         if let Some(router) = waker.upgrade() {

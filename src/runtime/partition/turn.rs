@@ -43,7 +43,10 @@ impl PartitionOwner {
     /// that.
     pub fn turn(&mut self, letters: Vec<PartLetter>, now: Now) -> Result<Turn, StoreError> {
         let mut turn = Turn::default();
-        self.checkpoint_if_due(&mut turn)?;
+        // Letters that write nothing may be worked off by a thread that must not wait for the disk.
+        if letters.iter().any(|letter| matches!(letter, PartLetter::Append(_) | PartLetter::Mark(_))) {
+            self.checkpoint_if_due(&mut turn)?;
+        }
         self.expire_producers(now);
         self.last_turn = now;
         let mut gathered = Gathered::default();
