@@ -51,8 +51,6 @@ pub struct Config {
     pub net: Net,
     /// The log the process writes about itself.
     pub log: Log,
-    /// How partition logs reach the disk.
-    pub sync: Sync,
 }
 
 /// A configuration, where each value came from, and what should be said about it at the start.
@@ -237,26 +235,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
-}
-
-/// How partition logs reach the disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sync {
-    /// The system call that is used.
-    pub method: SyncMethod,
-}
-
-/// The system call that makes partition logs durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SyncMethod {
-    /// `files`, or `filesystem` when many partitions wait and `data_dir` is a mount of its own.
-    Auto,
-    /// One `fdatasync` a file.
-    Files,
-    /// One `syncfs` for all.
-    Filesystem,
 }
 
 impl Config {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::address::HostPort;
 use super::{
-    Admin, Config, Durability, Groups, Listeners, Log, LogFormat, MarkerSync, Net, OnSyncFailure, Producers, Sync,
-    SyncMethod, Topics, Transactions,
+    Admin, Config, Durability, Groups, Listeners, Log, LogFormat, MarkerSync, Net, OnSyncFailure, Producers, Topics,
+    Transactions,
 };
 
 /// One line of the reference.
@@ -84,7 +84,6 @@ pub(super) const SETTINGS: &[Setting] = &[
     row("net.idle_timeout_ms", ms(1_000, INT), "time without traffic after which a connection is closed"),
     row("log.format", Choice(&["text", "json"]), "shape of a log line"),
     row("log.level", Level, "what is logged, such as info or info,oncelog::net=debug"),
-    row("sync.method", Choice(&["auto", "files", "filesystem"]), "system call that makes partition logs durable"),
 ];
 
 /// The setting of that name.
@@ -113,7 +112,6 @@ pub(super) struct Settings {
     producers: Producers,
     net: Net,
     log: Log,
-    sync: Sync,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -153,7 +151,6 @@ impl Settings {
             producers: self.producers,
             net: self.net,
             log: self.log,
-            sync: self.sync,
         }
     }
 }
@@ -193,7 +190,6 @@ impl Default for Settings {
                 idle_timeout_ms: 600_000,
             },
             log: Log { format: LogFormat::Text, level: "info".to_owned() },
-            sync: Sync { method: SyncMethod::Auto },
         }
     }
 }
