@@ -11,4 +11,5 @@ mod raw;
 mod admin;
 mod bad_batches;
 mod hostile;
+mod process;
 mod smoke;
