@@ -39,9 +39,9 @@ fn fails(command: &mut Command, code: i32, words: &[&str]) {
 fn what_cannot_be_set() {
     let dir = TempDir::new().unwrap();
     let rows: [(&str, &[&str]); 8] = [
-        ("topics.auto_creat=true", &["topics.auto_creat", "did you mean topics.auto_create?"]),
-        ("topic.auto_create=true", &["did you mean topics.auto_create?"]),
-        ("durabilty=strict", &["did you mean durability?"]),
+        ("topics.auto_creat=true", &["topics.auto_creat", "did you mean"]),
+        ("topic.auto_create=true", &["did you mean topics.auto_create?", "did you mean"]),
+        ("durabilty=strict", &["did you mean durability?", "did you mean"]),
         ("durability=none", &["durability", "none", "write strict or relaxed"]),
         ("topics.default_partitions=0", &["topics.default_partitions", "0"]),
         ("topics.default_partitions=many", &["topics.default_partitions", "many"]),

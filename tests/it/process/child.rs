@@ -1,7 +1,7 @@
 //! A child process that is a broker, or should become one.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,6 +17,9 @@ use crate::raw::Client;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// How long it is slept between two looks.
 const GLANCE: Duration = Duration::from_millis(2);
+
+/// A whole ApiVersions request of version 0, by nobody.
+const API_VERSIONS: &[u8] = &[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff];
 
 /// Now, by the monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "a test may look at the clock")]
@@ -135,6 +138,16 @@ impl Server {
 
     pub(crate) fn connect(&self) -> Client {
         Client::connect(self.address())
+    }
+
+    /// A connection that is served, once there is one: a process that is ending closes its connections one by one.
+    pub(crate) fn connect_again(&self) -> Client {
+        eventually("a broker that serves again", || {
+            let mut stream = TcpStream::connect(self.address()).ok()?;
+            stream.write_all(API_VERSIONS).ok()?;
+            stream.read_exact(&mut [0; 4]).ok()?;
+            Some(self.connect())
+        })
     }
 
     /// The directory in which its `data` lies.

@@ -103,7 +103,7 @@ fn send_and_lose<R: kafka_protocol::protocol::Request>(mut client: Client, versi
 /// EndTxn again and again as a client does it: it is told to wait, or that the coordinator is not there yet.
 fn commit_again(server: &Server, producer: Pid) {
     eventually("the outcome of the transaction", || {
-        let mut client = server.connect();
+        let mut client = server.connect_again();
         match client.end_txn("id", producer, true) {
             0 => Some(()),
             14..=16 | 51 => None,
@@ -142,7 +142,7 @@ fn prepare(server: &Server) -> Client {
 }
 
 fn restarts(server: &Server) -> usize {
-    server.log().matches("storage failed").count()
+    server.log().matches("starting over error=").count()
 }
 
 /// The end of a transaction, with the sync of a log and of the ledger's journal failing under it.
@@ -154,9 +154,7 @@ fn the_process_starts_itself_over_and_loses_nothing() {
         let producer = open(&mut client, n);
         arm(&server, path);
         send_and_lose(client, 3, &end_txn(producer));
-        client = eventually("a broker that serves again", || {
-            std::net::TcpStream::connect(server.address()).ok().map(|_| server.connect())
-        });
+        client = server.connect_again();
         commit_again(&server, producer);
         check_all(&server, n);
         assert_eq!(restarts(&server), n, "{path}: {}", server.log());
@@ -176,9 +174,7 @@ fn a_produce_whose_sync_fails_is_sent_again() {
     arm(&server, "out-0/");
     let request = crate::raw::data::produce_request("out", 0, None, batch(1).bytes());
     send_and_lose(client, 9, &request);
-    let mut client = eventually("a broker that serves again", || {
-        std::net::TcpStream::connect(server.address()).ok().map(|_| server.connect())
-    });
+    let mut client = server.connect_again();
     let answer = client.produce("out", 0, None, &batch(1));
     assert!((answer.code, answer.base_offset) == (0, 1), "{answer:?}");
     assert_eq!(client.produce("out", 0, None, &batch(2)).code, 0);
