@@ -62,6 +62,8 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let disk = wrap_disk(real);
     let fresh_cluster_id = topic_id_text(TopicId(*uuid::Uuid::new_v4().as_bytes()));
     let (meta, boot, wal) = Meta::open(&disk, &config.data_dir, &fresh_cluster_id)?;
+    let (clean, incarnation, durability) = (boot.clean, boot.incarnation, config.durability);
+    tracing::info!(clean, incarnation, ?durability, "data directory opened");
     let apis: Vec<(i16, &'static str)> = Api::ALL.iter().map(|api| (api.key(), api.name())).collect();
     let metrics = Metrics::new(config, &apis).map_err(|error| StartError(format!("metrics: {error}")))?;
     let metrics = Arc::new(metrics);

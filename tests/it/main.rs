@@ -11,4 +11,6 @@ mod raw;
 mod admin;
 mod bad_batches;
 mod hostile;
+mod oracle;
+mod process;
 mod smoke;

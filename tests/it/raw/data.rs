@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::fetch_response::AbortedTransaction;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use kafka_protocol::messages::{BrokerId, FetchRequest, ListOffsetsRequest, ProduceRequest};
+use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse, ListOffsetsRequest, ProduceRequest};
 
 use super::batch::{self, Batch, Stored};
 use super::{Client, text};
@@ -88,20 +89,7 @@ impl Client {
 
     /// Fetch of what there is from this offset on.
     pub(crate) fn fetch(&mut self, topic: &str, part: i32, offset: i64, isolation: Isolation) -> Fetched {
-        let answer = self.call(12, &fetch_request(topic, part, offset, isolation));
-        assert_eq!(answer.error_code, 0, "Fetch");
-        let result = &answer.responses[0].partitions[0];
-        let pairs = |list: &Vec<kafka_protocol::messages::fetch_response::AbortedTransaction>| {
-            list.iter().map(|txn| (txn.producer_id.0, txn.first_offset)).collect()
-        };
-        Fetched {
-            code: result.error_code,
-            high_watermark: result.high_watermark,
-            last_stable: result.last_stable_offset,
-            log_start: result.log_start_offset,
-            aborted: result.aborted_transactions.as_ref().map(pairs),
-            records: result.records.clone().unwrap_or_default(),
-        }
+        Fetched::of(&self.call(12, &fetch_request(topic, part, offset, isolation)))
     }
 
     /// Every record a consumer of this isolation is shown, with offsets, from this offset to where it must stop.
@@ -151,6 +139,22 @@ impl Client {
 }
 
 impl Fetched {
+    /// The only partition of an answer.
+    pub(crate) fn of(answer: &FetchResponse) -> Self {
+        assert_eq!(answer.error_code, 0, "Fetch");
+        let result = &answer.responses[0].partitions[0];
+        let pairs =
+            |list: &Vec<AbortedTransaction>| list.iter().map(|txn| (txn.producer_id.0, txn.first_offset)).collect();
+        Self {
+            code: result.error_code,
+            high_watermark: result.high_watermark,
+            last_stable: result.last_stable_offset,
+            log_start: result.log_start_offset,
+            aborted: result.aborted_transactions.as_ref().map(pairs),
+            records: result.records.clone().unwrap_or_default(),
+        }
+    }
+
     /// The batches as they are stored.
     pub(crate) fn batches(&self) -> Vec<Stored> {
         batch::read(self.records.clone())
