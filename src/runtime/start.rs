@@ -106,14 +106,7 @@ impl Start<'_> {
         let debts: Vec<(u64, Owed)> = self.ledger.debts().map(|(seq, owed)| (seq, owed.clone())).collect();
         for (seq, owed) in debts {
             for (part, state) in &owed.parts {
-                let order = MarkOrder {
-                    producer: owed.marker,
-                    outcome: owed.outcome,
-                    coordinator_epoch: self.settings.incarnation,
-                    sealed_end: state.sealed_end,
-                    txn_no: Some(owed.number),
-                    redo: true,
-                };
+                let order = owed.order(state, self.settings.incarnation, true);
                 let stage = match opened.get_mut(part) {
                     Some(opened) => mark(opened, seq, order, self.now)?,
                     None if damaged.contains(part) => Stage::Parked,

@@ -130,14 +130,7 @@ impl Ledger {
             return Adopted::Known;
         }
         let number = self.next_order();
-        let mut ongoing = txn.ongoing().cloned().unwrap_or_else(|| Ongoing {
-            number,
-            parts: Arc::default(),
-            groups: Arc::default(),
-            staged: Arc::default(),
-            started_wall_ms: now.wall_ms,
-            since_mono_ms: now.mono_ms,
-        });
+        let mut ongoing = txn.ongoing().cloned().unwrap_or_else(|| Ongoing::begun(number, now));
         Arc::make_mut(&mut ongoing.parts).insert(part);
         self.put_txn(&id, Txn { state: State::Ongoing(ongoing), updated_wall_ms: now.wall_ms, ..txn });
         Adopted::Again

@@ -111,6 +111,21 @@ pub enum Addition {
     Group(GroupId),
 }
 
+impl Ongoing {
+    /// A transaction that has just begun, with nothing in it. Its timeout counts from `now`.
+    #[must_use]
+    pub fn begun(number: u64, now: Now) -> Self {
+        Self {
+            number,
+            parts: Arc::default(),
+            groups: Arc::default(),
+            staged: Arc::default(),
+            started_wall_ms: now.wall_ms,
+            since_mono_ms: now.mono_ms,
+        }
+    }
+}
+
 impl Txn {
     /// The open transaction, if there is one.
     #[must_use]
@@ -150,14 +165,7 @@ impl Txn {
     /// As [`Txn::owned_by`].
     pub fn add(&self, claimed: Producer, addition: &Addition, number: u64, now: Now) -> Result<Option<Self>, Refusal> {
         self.owned_by(claimed)?;
-        let mut ongoing = self.ongoing().cloned().unwrap_or_else(|| Ongoing {
-            number,
-            parts: Arc::default(),
-            groups: Arc::default(),
-            staged: Arc::default(),
-            started_wall_ms: now.wall_ms,
-            since_mono_ms: now.mono_ms,
-        });
+        let mut ongoing = self.ongoing().cloned().unwrap_or_else(|| Ongoing::begun(number, now));
         let grew = match addition {
             Addition::Parts(parts) if parts.is_subset(&ongoing.parts) => false,
             Addition::Parts(parts) => {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::engine::ledger::offsets::{Committed, OffsetKey};
+use crate::engine::partition::MarkOrder;
 use crate::engine::{Offset, Outcome, PartId, Producer, TransactionalId};
 
 /// Longest pause between two tries of one marker, in milliseconds.
@@ -104,6 +105,19 @@ impl Owed {
                 None
             }
         })
+    }
+
+    /// What the partition is asked to write. `redo`: the marker may be in its log already.
+    #[must_use]
+    pub fn order(&self, part: &OwedPart, coordinator_epoch: i32, redo: bool) -> MarkOrder {
+        MarkOrder {
+            producer: self.marker,
+            outcome: self.outcome,
+            coordinator_epoch,
+            sealed_end: part.sealed_end,
+            txn_no: Some(self.number),
+            redo,
+        }
     }
 
     /// The next moment at which something is due.

@@ -101,14 +101,7 @@ impl LedgerOwner {
                     Stage::Due { tries, .. } => tries,
                     Stage::Asked { .. } | Stage::Parked | Stage::Left | Stage::Appended | Stage::Synced => 0,
                 };
-                let order = MarkOrder {
-                    producer: owed.marker,
-                    outcome: owed.outcome,
-                    coordinator_epoch: self.settings.incarnation,
-                    sealed_end: state.sealed_end,
-                    txn_no: Some(owed.number),
-                    redo: tries > 0,
-                };
+                let order = owed.order(&state, self.settings.incarnation, tries > 0);
                 letters.entry(part).or_default().push((seq, order));
                 self.ledger.set_stage(seq, part, Stage::Asked { tries });
             }
