@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use kafka_protocol::messages::{FetchRequest, TopicName};
-use tokio::time::{Sleep, sleep};
+use tokio::time::sleep;
 
 use super::codes::Codes;
 use super::service::Reply;
@@ -75,17 +75,19 @@ fn names(request: &FetchRequest) -> impl Iterator<Item = &TopicName> {
     request.topics.iter().flat_map(|topic| topic.partitions.iter().map(|_| &topic.topic))
 }
 
-/// Waits until there is enough to answer with, or for as long as the client will wait, then reads (F-727, T-516).
+/// Waits until there is enough to answer with, or for as long as the client will wait and the broker serves, then reads
+/// (F-727, T-516).
 async fn fetch(ctx: &Ctx, call: &Call, request: &FetchRequest, isolation: Isolation, wishes: &Wishes) -> Vec<Served> {
     let mut asked = open::open(ctx, request).await;
-    let mut waited = pin!(sleep(wishes.max_wait));
+    let mut patience = pin!(patience(ctx, wishes.max_wait));
+    let mut is_over = wishes.max_wait.is_zero();
     loop {
         let seen = open::look(ctx, &mut asked, isolation);
-        let at_once = wishes.max_wait.is_zero() || seen.is_empty() || seen.iter().any(Seen::is_final);
-        if at_once || waited.is_elapsed() || enough(ctx, &mut asked, &seen, wishes).await {
+        let at_once = is_over || seen.is_empty() || seen.iter().any(Seen::is_final);
+        if at_once || enough(ctx, &mut asked, &seen, wishes).await {
             return read(ctx, call, &asked, seen, wishes).await;
         }
-        changed(&mut asked, waited.as_mut()).await;
+        is_over = !changed(&mut asked, patience.as_mut()).await;
     }
 }
 
@@ -98,14 +100,22 @@ async fn enough(ctx: &Ctx, asked: &mut [Asked], seen: &[Seen], wishes: &Wishes) 
     count(ctx, asked, seen, wishes.min_bytes).await >= wishes.min_bytes
 }
 
-/// Waits for a partition to publish another view, or for the end of the client's patience. A view that came after
+/// Comes when the client will not wait any longer, or cannot because the broker is about to end.
+async fn patience(ctx: &Ctx, max_wait: Duration) {
+    tokio::select! {
+        () = sleep(max_wait) => {}
+        () = ctx.broker.stopping() => {}
+    }
+}
+
+/// Waits for a partition to publish another view, which it says, or for the end of the patience. A view that came after
 /// `look` took its own is seen at once: the watch knows which one was taken.
-async fn changed(asked: &mut [Asked], waited: Pin<&mut Sleep>) {
+async fn changed(asked: &mut [Asked], patience: Pin<&mut impl Future<Output = ()>>) -> bool {
     let watches = asked.iter_mut().filter_map(Asked::watch);
     tokio::select! {
         // A watch that ends belongs to a partition that is gone, which its last view says.
-        _ = first(watches.map(|watch| watch.changed()).collect()) => {}
-        () = waited => {}
+        _ = first(watches.map(|watch| watch.changed()).collect()) => true,
+        () = patience => false,
     }
 }
 

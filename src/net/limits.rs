@@ -39,7 +39,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(600),
             frame_timeout: Duration::from_secs(30),
             linger: Duration::from_millis(500),
-            drain: Duration::from_secs(10),
+            drain: Duration::from_secs(3),
         }
     }
 }

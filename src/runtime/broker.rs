@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::engine::batch::Header;
@@ -37,6 +38,7 @@ pub struct Broker {
     defaults: Defaults,
     pub(super) reads: Reads,
     settings: InEffect,
+    stopping: watch::Sender<bool>,
 }
 
 /// Who this broker is.
@@ -80,7 +82,27 @@ impl Broker {
     /// A broker over these addresses.
     #[must_use]
     pub fn new(router: Arc<Router>, clock: Clock, identity: Identity, defaults: Defaults) -> Self {
-        Self { router, clock, identity, defaults, reads: Reads::default(), settings: InEffect::default() }
+        Self {
+            router,
+            clock,
+            identity,
+            defaults,
+            reads: Reads::default(),
+            settings: InEffect::default(),
+            stopping: watch::Sender::new(false),
+        }
+    }
+
+    /// Lets go whoever waits for something that may never come: the broker is about to end.
+    pub fn let_go(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Comes when the broker is about to end.
+    pub async fn stopping(&self) {
+        // An error means that the broker is gone.
+        let mut stopping = self.stopping.subscribe();
+        drop(stopping.wait_for(|stopping| *stopping).await);
     }
 
     /// Who this is.

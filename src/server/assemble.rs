@@ -32,7 +32,7 @@ use crate::runtime::post::{CatalogNews, LedgerLetter};
 use crate::runtime::router::{Addresses, Router};
 use crate::runtime::start::Start;
 use crate::store::disk::Disk;
-use crate::store::meta::{LedgerStore, Meta};
+use crate::store::meta::{Boot, LedgerStore, Meta};
 use crate::store::os_disk::OsDisk;
 use crate::store::tickets::Lane;
 use crate::wire::Api;
@@ -62,8 +62,7 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let disk = wrap_disk(real);
     let fresh_cluster_id = topic_id_text(TopicId(*uuid::Uuid::new_v4().as_bytes()));
     let (meta, boot, wal) = Meta::open(&disk, &config.data_dir, &fresh_cluster_id)?;
-    let (clean, incarnation, durability) = (boot.clean, boot.incarnation, config.durability);
-    tracing::info!(clean, incarnation, ?durability, "data directory opened");
+    say_opened(&boot, config);
     let apis: Vec<(i16, &'static str)> = Api::ALL.iter().map(|api| (api.key(), api.name())).collect();
     let metrics = Metrics::new(config, &apis).map_err(|error| StartError(format!("metrics: {error}")))?;
     let metrics = Arc::new(metrics);
@@ -119,6 +118,12 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
         auto_create: config.topics.auto_create,
     };
     Ok((engines, Broker::new(router, clock, identity, defaults)))
+}
+
+/// Whether the end before was clean says how much there is to recover; `relaxed` is said so that nobody is surprised.
+fn say_opened(boot: &Boot, config: &Config) {
+    let (clean, incarnation, durability) = (boot.clean, boot.incarnation, config.durability);
+    tracing::info!(clean, incarnation, ?durability, "data directory opened");
 }
 
 fn set_going(

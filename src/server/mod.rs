@@ -146,7 +146,8 @@ impl Running {
     /// # Errors
     /// What went wrong; the next start then recovers as after a crash.
     pub async fn stop(mut self) -> Result<(), StartError> {
-        // Parked joins and waiting ends are let go first, or their connections would not finish.
+        // Parked fetches, joins and waiting ends are let go first, or their connections would not finish.
+        self.broker.let_go();
         self.broker.router().to_ledger(LedgerLetter::Settle);
         self.stop.send_replace(true);
         while self.edges.join_next().await.is_some() {}

@@ -9,3 +9,21 @@ mod librdkafka;
 mod oracle;
 mod stop;
 mod sync_failure;
+
+use std::path::Path;
+use std::process::Command;
+
+use child::Server;
+
+/// The program that is tested.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_oncelog");
+
+/// The program, told nothing yet.
+fn oncelog(dir: &Path) -> Command {
+    child::quiet(Path::new(PROGRAM), dir)
+}
+
+/// The program as a broker on a directory of its own.
+fn serve(settings: &[&str]) -> Server {
+    Server::of(Path::new(PROGRAM), settings)
+}

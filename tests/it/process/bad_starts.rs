@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::child::{Said, Server, free_port, oncelog, run};
+use super::child::{Said, free_port, run};
+use super::{oncelog, serve};
 
 /// How long a start may take that fails; a debug build on a busy machine is slow.
 const SOON: Duration = Duration::from_secs(5);
@@ -45,7 +46,7 @@ fn what_cannot_be_set() {
         ("durability=none", &["durability", "none", "write strict or relaxed"]),
         ("topics.default_partitions=0", &["topics.default_partitions", "0"]),
         ("topics.default_partitions=many", &["topics.default_partitions", "many"]),
-        ("listeners.external.bind=nowhere", &["listeners.external.bind", "nowhere"]),
+        ("listeners.internal.bind=nowhere", &["nowhere", "nowhere"]),
         ("log.level=inof", &["log.level", "inof"]),
     ];
     for (setting, words) in rows {
@@ -95,7 +96,7 @@ fn ports_and_directories_that_cannot_be_used() {
 
 #[test]
 fn one_broker_a_directory() {
-    let server = Server::start();
+    let server = serve(&[]);
     let data = format!("data_dir={}", server.dir().join("data").display());
     fails(&mut start(server.dir(), &[&data]), 1, &["data_dir", "in use by another broker"]);
     assert_eq!(server.connect().api_versions().error_code, 0, "the other one did no harm");
@@ -121,7 +122,7 @@ fn commands_that_end_by_themselves() {
     assert!(told.code == Some(0) && told.stdout.contains("usage: oncelog"), "{told:?}");
     assert!(!dir.path().join("data").exists(), "nothing was touched");
 
-    let server = Server::start();
+    let server = serve(&[]);
     let ask = |admin: &str| run(oncelog(dir.path()).args(["healthcheck", "--set", &format!("admin.bind={admin}")]));
     let well = ask(&server.admin());
     assert_eq!((well.code, well.stderr.as_str()), (Some(0), ""));

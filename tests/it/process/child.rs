@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -50,9 +51,9 @@ pub(crate) fn free_port() -> u16 {
     })
 }
 
-/// The program, told nothing yet, in an environment without settings and a directory without a file of them.
-pub(crate) fn oncelog(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_oncelog"));
+/// A program, told nothing yet, in an environment without settings and a directory without a file of them.
+pub(crate) fn quiet(program: &Path, dir: &Path) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("ONCELOG_") || name.starts_with("KAFKA_")) {
         command.env_remove(name);
     }
@@ -73,7 +74,11 @@ pub(crate) struct Said {
 pub(crate) fn run(command: &mut Command) -> Said {
     let began = now();
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let status = eventually("the end of a process", || child.try_wait().unwrap());
+    let ended = catch_unwind(AssertUnwindSafe(|| eventually("its end", || child.try_wait().unwrap())));
+    let status = ended.unwrap_or_else(|_| {
+        child.kill().unwrap();
+        child.wait().unwrap()
+    });
     let took = began.elapsed();
     let text = |pipe: &mut dyn Read| {
         let mut text = String::new();
@@ -94,15 +99,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The program, on a directory of its own.
-    pub(crate) fn start() -> Self {
-        Self::with(&[])
-    }
-
-    /// The same with further settings.
-    pub(crate) fn with(settings: &[&str]) -> Self {
+    /// This program on a directory of its own, with these settings.
+    pub(crate) fn of(program: &Path, settings: &[&str]) -> Self {
         let (dir, port) = (TempDir::new().unwrap(), free_port());
-        let mut command = oncelog(dir.path());
+        let mut command = quiet(program, dir.path());
         let own = [
             "data_dir=data".to_owned(),
             "admin.bind=127.0.0.1:0".to_owned(),

@@ -12,6 +12,7 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use super::child::{PATIENCE, Server, eventually, now};
 use super::librdkafka::{self, CALL, Producer, Stop, committed, is_passing, settle};
 use super::oracle::{Attempt, Oracle, Outcome};
+use super::serve;
 use crate::raw::Client;
 use crate::raw::batch::Batch;
 use crate::raw::data::{Isolation, LATEST};
@@ -40,6 +41,8 @@ struct Processor<'a> {
     consumer: BaseConsumer,
     /// The source's position: all its partitions are read evenly.
     position: i64,
+    /// The last record read of each source partition, with its offset.
+    read: Vec<(i64, String)>,
     oracle: Oracle,
 }
 
@@ -55,42 +58,35 @@ impl<'a> Processor<'a> {
     fn new(bootstrap: &'a str, group: &str) -> Self {
         let consumer = librdkafka::consumer(bootstrap, group, "read_committed");
         let producer = owner(bootstrap, group);
-        let mut processor =
-            Self { bootstrap, group: group.to_owned(), producer, consumer, position: 0, oracle: Oracle::default() };
-        processor.read_on_from(0);
-        processor
-    }
-
-    fn read_on_from(&mut self, position: i64) {
-        self.position = position;
-        let mut list = TopicPartitionList::new();
+        let mut from_start = TopicPartitionList::new();
         for source in 0..SOURCES {
-            list.add_partition_offset("in", source, Offset::Offset(position)).unwrap();
+            from_start.add_partition_offset("in", source, Offset::Offset(0)).unwrap();
         }
-        self.consumer.assign(&list).unwrap();
+        consumer.assign(&from_start).unwrap();
+        let (read, oracle) = (vec![(-1, String::new()); 2], Oracle::default());
+        Self { bootstrap, group: group.to_owned(), producer, consumer, position: 0, read, oracle }
     }
 
-    /// The next record of each source partition.
+    /// The record of each source partition that is due: the last ones again, if their transaction came to nothing.
     fn gather(&mut self) -> Vec<String> {
-        let mut read = vec![None; usize::try_from(SOURCES).unwrap()];
         let began = now();
-        self.read_on_from(self.position);
-        while read.iter().any(Option::is_none) {
+        while self.read.iter().any(|(offset, _)| *offset < self.position) {
             match self.consumer.poll(CALL) {
-                Some(Ok(message)) if message.offset() == self.position => {
+                Some(Ok(message)) if self.read[source_of(&message)].0 + 1 == message.offset() => {
                     let value = String::from_utf8(message.payload().unwrap().to_vec()).unwrap();
-                    read[usize::try_from(message.partition()).unwrap()] = Some(value);
+                    self.read[source_of(&message)] = (message.offset(), value);
                 }
+                Some(Ok(message)) => panic!("{}: offset {} comes out of turn", self.group, message.offset()),
                 Some(Err(error)) => assert!(
                     is_passing(&error) || matches!(error, KafkaError::PartitionEOF(_)),
                     "{}: reading the source: {error}",
                     self.group
                 ),
-                Some(Ok(_)) | None => {}
+                None => {}
             }
             assert!(began.elapsed() < PATIENCE, "{}: the source shows nothing at {}", self.group, self.position);
         }
-        read.into_iter().map(Option::unwrap).collect()
+        self.read.iter().map(|(_, value)| value.clone()).collect()
     }
 
     /// One attempt at the transaction that is due.
@@ -161,7 +157,7 @@ impl<'a> Processor<'a> {
         match found[0] - self.position {
             0 => Outcome::Aborted,
             1 => Outcome::Committed,
-            _ => panic!("{}: at {}, the committed offsets are {found:?}; {stop:?}", self.group, self.position),
+            _ => panic!("{}: at {}, the committed offsets are {found:?}; {}", self.group, self.position, stop.error()),
         }
     }
 
@@ -173,6 +169,10 @@ impl<'a> Processor<'a> {
     }
 }
 
+fn source_of(message: &impl Message) -> usize {
+    usize::try_from(message.partition()).unwrap()
+}
+
 /// A producer that owns the id of this group.
 fn owner(bootstrap: &str, group: &str) -> Producer {
     let began = now();
@@ -180,7 +180,7 @@ fn owner(bootstrap: &str, group: &str) -> Producer {
         let producer = librdkafka::producer(bootstrap, &format!("id-of-{group}"));
         match settle(|| producer.init_transactions(CALL)) {
             Ok(()) => return producer,
-            Err(stop) => assert!(began.elapsed() < PATIENCE, "InitProducerId: {stop:?}"),
+            Err(stop) => assert!(began.elapsed() < PATIENCE, "InitProducerId: {}", stop.error()),
         }
     }
 }
@@ -230,7 +230,7 @@ fn check(server: &Server, processors: &[Processor<'_>]) {
 /// All of it, with the broker stopped in this way.
 fn a_thousand_transactions(stop: impl Fn(&mut Server)) {
     let began = now();
-    let mut server = Server::with(&["transactions.max_timeout_ms=60000"]);
+    let mut server = serve(&["transactions.max_timeout_ms=60000"]);
     prepare(&mut server.connect());
     let bootstrap = server.address().to_string();
     let done = AtomicUsize::new(0);

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use super::child::Server;
+use super::serve;
 
 /// Runs kcat with these words after the broker's address; gives what it printed.
 fn kcat(server: &Server, words: &[&str], input: &str) -> String {
@@ -23,7 +24,7 @@ fn kcat_lists_produces_and_consumes() {
         eprintln!("skipped: kcat is not installed");
         return;
     }
-    let server = Server::start();
+    let server = serve(&[]);
     assert_eq!(server.connect().create_topic("words", 3), 0);
     let listed = kcat(&server, &["-L"], "");
     for line in [

@@ -16,12 +16,20 @@ pub(crate) type Producer = ThreadedProducer<DefaultProducerContext>;
 pub(crate) const CALL: Duration = Duration::from_secs(5);
 
 /// What comes of a transactional call in the end.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Stop {
     /// The transaction must be aborted.
     Abort(KafkaError),
     /// The producer is of no more use.
     StartOver(KafkaError),
+}
+
+impl Stop {
+    pub(crate) fn error(&self) -> &KafkaError {
+        match self {
+            Self::Abort(error) | Self::StartOver(error) => error,
+        }
+    }
 }
 
 fn client(bootstrap: &str) -> ClientConfig {

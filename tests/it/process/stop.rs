@@ -8,6 +8,7 @@ use kafka_protocol::messages::JoinGroupRequest;
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 
 use super::child::{Server, now};
+use super::serve;
 use crate::raw::batch::Batch;
 use crate::raw::data::{Isolation, fetch_request};
 use crate::raw::{Client, Sent, text};
@@ -38,7 +39,7 @@ fn ends_soon(server: &mut Server, what: &str) {
 
 #[test]
 fn a_stop_is_clean_whoever_is_connected() {
-    let mut server = Server::start();
+    let mut server = serve(&[]);
     assert!(server.connect().create_topic("topic", 2) == 0);
     ends_soon(&mut server, "nobody is there");
 
