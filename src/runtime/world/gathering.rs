@@ -75,6 +75,20 @@ fn the_two_letters_of_a_seal_may_overtake_each_other() {
 }
 
 #[test]
+fn the_earlier_letter_of_a_seal_takes_nothing_back_when_it_comes_later() {
+    let (mut world, p, q, a) = ready(How::default());
+    world.add("a", a, &[p, q]);
+    world.produce("a", (a, 0), p);
+    let ended = world.ask_end("a", a, Outcome::Commit);
+    world.turn_ledger();
+    world.turn_part(p);
+    world.inbox.make_contiguous().reverse();
+    world.turn_ledger();
+    world.run_to_rest();
+    assert_eq!(world.verdict(ended), Ok(()));
+}
+
+#[test]
 fn a_gather_does_not_stop_the_clock() {
     let (mut world, p, _, _) = ready(How::default());
     let a = world.init_with("a", 10_000);

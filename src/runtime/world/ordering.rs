@@ -230,6 +230,25 @@ fn under_redo_nothing_unsynced_below_a_marker_is_shown_with_it() {
 }
 
 #[test]
+fn under_redo_a_marker_behind_unsynced_bytes_waits_for_them() {
+    let (mut world, p, _, a) = ready(How { marker_sync: MarkerSync::Redo, ..How::default() });
+    world.add("a", a, &[p]);
+    world.produce("a", (a, 0), p);
+    let ended = world.ask_end("a", a, Outcome::Commit);
+    to_markers(&mut world);
+    let letter = world.parts.get_mut(&p).unwrap().mail.pop_back().unwrap();
+    world.ask_plain("written in a turn of its own", p);
+    world.turn_part(p);
+    world.parts.get_mut(&p).unwrap().mail.push_back(letter);
+    world.turn_part(p);
+    world.turn_ledger();
+    assert_eq!((world.watermark(p), world.last_stable(p)), (1, 0), "a power cut could take the bytes below");
+    assert!(!world.is_answered(ended));
+    world.run_to_rest();
+    assert_eq!((world.watermark(p), world.last_stable(p)), (3, 3));
+}
+
+#[test]
 fn offsets_of_a_commit_are_seen_when_its_markers_are_written_and_before_end_txn_is_answered() {
     let (mut world, p, q, a) = ready(How::default());
     world.add("a", a, &[p]);
