@@ -368,6 +368,3 @@ const GROUP_AGAIN_MS: i64 = 1_000;
 const UPKEEP_MS: i64 = 60_000;
 /// How long a paid debt waits for another commit to go with, in milliseconds.
 const PAID_MS: i64 = 1_000;
-
-#[cfg(test)]
-mod tests;

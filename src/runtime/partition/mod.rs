@@ -164,6 +164,3 @@ impl PartitionOwner {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
