@@ -18,7 +18,7 @@ const BATCHES: i32 = 60;
 pub(crate) fn fill(program: &Path, data: &Path) {
     let mut server = Server::of(program, &[&format!("data_dir={}", data.display())]);
     let mut client = server.connect();
-    let configs = [("segment.bytes", SEGMENT_BYTES), ("index.interval.bytes", "512")];
+    let configs = [("internal.segment.bytes", SEGMENT_BYTES), ("index.interval.bytes", "512")];
     for topic in ["plain", "idempotent", "transactional", "mixed"] {
         assert_eq!(client.create_topic_with(topic, PARTITIONS, &configs), 0, "CreateTopics");
     }

@@ -34,6 +34,9 @@ const FREE: &str = "free";
 /// Partitions of each.
 const PARTS: i32 = 4;
 
+/// A Fetch is given records of one segment, and the batches here are older than a segment lasts by default.
+const ONE_SEGMENT: [(&str, &str); 1] = [("segment.ms", "9000000000000000")];
+
 /// A broker with the two topics, and the hand on its disk.
 struct Scene {
     broker: TestBroker,
@@ -101,7 +104,7 @@ impl Scene {
         });
         let mut client = broker.connect();
         for topic in [HELD, FREE] {
-            assert_eq!(client.create_topic(topic, PARTS), 0);
+            assert_eq!(client.create_topic_with(topic, PARTS, &ONE_SEGMENT), 0);
             // The files are there before any write of theirs can fail.
             for part in 0..PARTS {
                 assert_eq!(client.produce(topic, part, None, &Batch::plain(1).values("first", 1)).code, 0);

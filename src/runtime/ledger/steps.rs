@@ -13,7 +13,7 @@ use crate::engine::txn::{Addition, Claimed, Txn};
 use crate::engine::{Now, Outcome, PartId, Producer, Refusal, ReplyTo, TransactionalId};
 use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
-use crate::runtime::post::{Answer, Command, PartLetter, Post};
+use crate::runtime::post::{Answer, Command, PartLetter, Post, StageOffsets};
 
 /// Whether a transaction writes to no partition: there is nothing to seal.
 pub(super) fn no_partitions(parts: &BTreeSet<PartId>) -> bool {
@@ -79,16 +79,7 @@ impl LedgerOwner {
                     Err(refusal) => effects.answer(to, Answer::Refused(refusal)),
                 }
             }
-            Command::StageOffsets(stage) => {
-                let claimed = Claimed { id: &stage.id, producer: stage.producer };
-                if self.is_ending(&stage.id) {
-                    self.wait((to, command), &stage.id, now, effects);
-                } else {
-                    let offsets = stage.offsets.clone();
-                    let staged = self.ledger.stage_for_group(claimed, (&stage.group, &stage.claim), offsets, now);
-                    effects.answer_result(to, staged);
-                }
-            }
+            Command::StageOffsets(stage) => self.stage((to, command), stage, (now, effects)),
             Command::EndTxn { id, producer, outcome } => {
                 self.end_txn((to, command), Claimed { id, producer: *producer }, *outcome, (now, effects))
             }
@@ -155,6 +146,23 @@ impl LedgerOwner {
                 effects.answer(to, Answer::Refused(refusal));
             }
         }
+    }
+
+    /// Whose the id is comes before whether its end is being decided: who is fenced is told so, not to come again
+    /// (T-222, T-607c).
+    fn stage(&mut self, (to, command): (ReplyTo, &Command), stage: &StageOffsets, (now, effects): (Now, &mut Effects)) {
+        let StageOffsets { id, producer, group, claim, offsets } = stage;
+        let owned = self.ledger.known(id).and_then(|txn| txn.owned_by(*producer));
+        if owned.is_ok() && self.is_ending(id) {
+            self.wait((to, command), id, now, effects);
+            return;
+        }
+        let claimed = Claimed { id, producer: *producer };
+        let staged = owned.and_then(|()| self.ledger.stage_for_group(claimed, (group, claim), offsets.clone(), now));
+        if let Err(refusal) = staged {
+            self.note_fenced(id, *producer, refusal, effects);
+        }
+        effects.answer_result(to, staged);
     }
 
     fn end_txn(

@@ -13,7 +13,7 @@ fn raise(scene: &Scene, id: &str, epoch: i16) -> Pid {
         for _ in 0..CONNECTIONS {
             scope.spawn(|| {
                 let mut client = scene.connect();
-                while client.owner(id).epoch < epoch - CONNECTIONS {}
+                while client.owner(id).epoch < epoch - 2 * CONNECTIONS {}
             });
         }
     });

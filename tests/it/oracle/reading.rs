@@ -1,6 +1,6 @@
 //! What read_committed is shown: bounds, and the aborted transactions that go with what it is given (T-501 to T-531).
 
-use super::{FREE, Scene};
+use super::{FREE, ONE_SEGMENT, Scene};
 use crate::raw::Client;
 use crate::raw::batch::{Batch, Pid};
 use crate::raw::data::{EARLIEST, Fetched, Isolation, LATEST, fetch_request};
@@ -10,8 +10,12 @@ const ALL: Isolation = Isolation::ReadUncommitted;
 const TOPIC: &str = "t";
 
 fn topic(scene: &Scene) -> Client {
+    topic_with(scene, &ONE_SEGMENT)
+}
+
+fn topic_with(scene: &Scene, configs: &[(&str, &str)]) -> Client {
     let mut client = scene.connect();
-    assert_eq!(client.create_topic(TOPIC, 2), 0);
+    assert_eq!(client.create_topic_with(TOPIC, 2, configs), 0);
     client
 }
 
@@ -99,10 +103,9 @@ fn nothing_open_is_shown() {
 }
 
 /// C-03: an abort and a commit of one producer, also after a kill.
-#[test]
-fn an_abort_and_then_a_commit() {
+fn check_abort_and_commit(configs: &[(&str, &str)]) {
     let mut scene = Scene::new();
-    let mut client = topic(&scene);
+    let mut client = topic_with(&scene, configs);
     let mut writer = Writer::new(&mut client, "id");
     writer.write(&mut client, "dropped", 3);
     writer.end(&mut client, false);
@@ -119,6 +122,13 @@ fn an_abort_and_then_a_commit() {
         scene.crash_and_start(|_| {});
         client = scene.connect();
     }
+}
+
+/// In one segment, and with a segment between the data and its marker.
+#[test]
+fn an_abort_and_then_a_commit() {
+    check_abort_and_commit(&ONE_SEGMENT);
+    check_abort_and_commit(&[("segment.ms", "1")]);
 }
 
 /// C-06: transactions of three producers in one another. Ranges of the log, and the aborts that belong to each.

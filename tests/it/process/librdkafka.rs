@@ -107,7 +107,7 @@ pub(crate) fn committed(consumer: &BaseConsumer, topic: &str, partitions: i32) -
     let offset = |partition| match found.find_partition(topic, partition).unwrap().offset() {
         Offset::Offset(offset) => offset,
         Offset::Invalid => 0,
-        other => panic!("a committed offset {other:?}"),
+        other @ (Offset::Beginning | Offset::End | Offset::Stored | Offset::OffsetTail(_)) => panic!("{other:?}"),
     };
     (0..partitions).map(offset).collect()
 }
