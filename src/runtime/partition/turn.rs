@@ -139,7 +139,14 @@ impl PartitionOwner {
         let Some(to) = append.to else { return };
         let row = append.header.producer().filter(|_| append.header.is_transactional());
         let row = row.and_then(|producer| self.engine.grant_row(producer.id));
-        gathered.refusable.push(Post::Answer(to, Answer::Refused(Refusal::KafkaStorageError)));
+        // What the coordinator is asked about holds whether or not the turn's bytes reach the file; all else may rest on
+        // them, a sequence that is refused as well.
+        let unwritten = match admitted {
+            Err(NotAdmitted::Unverified) => Answer::Unverified,
+            Err(NotAdmitted::Deciding) => Answer::Refused(Refusal::ConcurrentTransactions),
+            Ok(_) | Err(NotAdmitted::Refused(_)) => Answer::Refused(Refusal::KafkaStorageError),
+        };
+        gathered.refusable.push(Post::Answer(to, unwritten));
         let post = Post::Answer(to, answer);
         let until = if durable { Until::Synced { row } } else { Until::Written };
         gathered.held.push(Held { post, until });

@@ -1,5 +1,7 @@
 //! Kills between the steps of a transaction (T-718, C-16).
 
+use oncelog::config::MarkerSync;
+
 use super::{FREE, HELD, Scene, until};
 use crate::raw::Client;
 use crate::raw::batch::{Batch, NOBODY, Pid};
@@ -8,6 +10,15 @@ use crate::raw::txn::Member;
 
 const COMMITTED: Isolation = Isolation::ReadCommitted;
 const TOPICS: [&str; 2] = [HELD, FREE];
+
+/// Whether EndTxn is answered when the markers are on disk or when they are written makes no difference to a kill.
+fn both(check: fn(MarkerSync)) {
+    [MarkerSync::Answer, MarkerSync::Redo].into_iter().for_each(check);
+}
+
+fn scene(sync: MarkerSync) -> Scene {
+    Scene::on(|config| config.marker_sync = sync, |_| {})
+}
 
 fn begin(client: &mut Client, id: &str) -> Pid {
     let owner = client.owner(id);
@@ -43,7 +54,11 @@ fn check_over(client: &mut Client, id: &str, owner: Pid, commit: bool) {
 /// T-718 row 1: data, no decision. It stays open, and its producer goes on.
 #[test]
 fn before_the_end() {
-    let mut scene = Scene::new();
+    both(check_before_the_end);
+}
+
+fn check_before_the_end(sync: MarkerSync) {
+    let mut scene = scene(sync);
     let mut client = scene.connect();
     let owner = begin(&mut client, "id");
     scene.crash_and_start(|_| {});
@@ -65,8 +80,12 @@ fn before_the_end() {
 /// T-718 rows 2 and 3: decided, some markers written, nobody answered. It completes by itself, as decided.
 #[test]
 fn between_the_decision_and_the_last_marker() {
+    both(check_between_the_decision_and_the_last_marker);
+}
+
+fn check_between_the_decision_and_the_last_marker(sync: MarkerSync) {
     for commit in [true, false] {
-        let mut scene = Scene::new();
+        let mut scene = scene(sync);
         let mut client = scene.connect();
         let owner = begin(&mut client, "id");
         scene.hold();
@@ -85,7 +104,11 @@ fn between_the_decision_and_the_last_marker() {
 /// Markers that cannot be written after the restart either are written later, and hold their partition back till then.
 #[test]
 fn a_kill_while_a_marker_is_retried_again_and_again() {
-    let mut scene = Scene::new();
+    both(check_a_kill_while_a_marker_is_retried_again_and_again);
+}
+
+fn check_a_kill_while_a_marker_is_retried_again_and_again(sync: MarkerSync) {
+    let mut scene = scene(sync);
     let mut client = scene.connect();
     let owner = begin(&mut client, "id");
     scene.hold();
@@ -100,8 +123,12 @@ fn a_kill_while_a_marker_is_retried_again_and_again() {
 /// T-718 row 4: all markers written and answered, what was owed perhaps not yet forgotten.
 #[test]
 fn right_after_the_answer() {
+    both(check_right_after_the_answer);
+}
+
+fn check_right_after_the_answer(sync: MarkerSync) {
     for commit in [true, false] {
-        let mut scene = Scene::new();
+        let mut scene = scene(sync);
         let mut client = scene.connect();
         let owner = begin(&mut client, "id");
         assert_eq!(client.end_txn("id", owner, commit), 0);
@@ -118,7 +145,11 @@ fn right_after_the_answer() {
 /// The debt of one transaction is not taken for the next one's, which has the same epoch.
 #[test]
 fn right_after_the_answer_and_into_the_next_transaction() {
-    let mut scene = Scene::new();
+    both(check_right_after_the_answer_and_into_the_next_transaction);
+}
+
+fn check_right_after_the_answer_and_into_the_next_transaction(sync: MarkerSync) {
+    let mut scene = scene(sync);
     let mut client = scene.connect();
     let owner = begin(&mut client, "id");
     assert_eq!(client.end_txn("id", owner, false), 0);
@@ -141,7 +172,11 @@ fn right_after_the_answer_and_into_the_next_transaction() {
 /// T-718 row 5, T-118 R: an InitProducerId whose answer was lost.
 #[test]
 fn after_an_owner_was_made() {
-    let mut scene = Scene::new();
+    both(check_after_an_owner_was_made);
+}
+
+fn check_after_an_owner_was_made(sync: MarkerSync) {
+    let mut scene = scene(sync);
     let mut client = scene.connect();
     let first = client.owner("id");
     let second = Pid { epoch: 1, ..first };
@@ -165,7 +200,11 @@ fn after_an_owner_was_made() {
 /// P4 over a kill: the take-over's abort was decided, its markers were not all written.
 #[test]
 fn while_an_owner_is_fenced() {
-    let mut scene = Scene::new();
+    both(check_while_an_owner_is_fenced);
+}
+
+fn check_while_an_owner_is_fenced(sync: MarkerSync) {
+    let mut scene = scene(sync);
     let mut client = scene.connect();
     let was = begin(&mut client, "id");
     scene.hold();
