@@ -36,6 +36,19 @@ impl Slot {
         self.shared.published().availability == Availability::Open
     }
 
+    /// All letters that have come.
+    fn letters(&self) -> Vec<PartLetter> {
+        self.mailbox.lock().letters.drain(..).collect()
+    }
+
+    /// Letters taken out and not worked off: they come before any that came since.
+    fn put_back(&self, letters: Vec<PartLetter>) {
+        let mut mailbox = self.mailbox.lock();
+        for letter in letters.into_iter().rev() {
+            mailbox.letters.push_front(letter);
+        }
+    }
+
     /// Takes a letter in. Gives where the slot stood before; it is in line now.
     fn take_in(&self, letter: PartLetter) -> InLine {
         let mut mailbox = self.mailbox.lock();
@@ -173,7 +186,13 @@ impl Partitions {
         if slot.take_in(letter) == InLine::Yes {
             return;
         }
-        match self.step(slot, router) {
+        let letters = slot.letters();
+        if !letters.iter().all(writes_nothing) {
+            slot.put_back(letters);
+            self.turns.push(Arc::clone(slot));
+            return;
+        }
+        match self.step(slot, letters, router) {
             Ok(None) => self.release(slot),
             Ok(Some(syncing)) => {
                 self.syncs.push((Arc::clone(slot), syncing));
@@ -197,7 +216,7 @@ impl Partitions {
     /// partition has one turn and one sync under way at a time, and a turn may run while the sync before it does.
     pub fn drive_owners(&self, router: &Router) {
         while let Some(slot) = self.turns.take() {
-            let stepped = self.step(&slot, router);
+            let stepped = self.step(&slot, slot.letters(), router);
             if stepped.is_ok() {
                 self.release(&slot);
             }
@@ -209,9 +228,8 @@ impl Partitions {
         }
     }
 
-    /// One turn with all letters that have come. Gives the sync that it is for the caller to run.
-    fn step(&self, slot: &Arc<Slot>, router: &Router) -> Result<Option<Syncing>, StoreError> {
-        let letters: Vec<PartLetter> = slot.mailbox.lock().letters.drain(..).collect();
+    /// One turn with these letters. Gives the sync that it is for the caller to run.
+    fn step(&self, slot: &Arc<Slot>, letters: Vec<PartLetter>, router: &Router) -> Result<Option<Syncing>, StoreError> {
         let mut place = slot.place.lock();
         let was_damaged = place.why_damaged().is_some();
         let turn = place.turn(letters, self.clock.now())?;

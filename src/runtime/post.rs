@@ -53,6 +53,8 @@ pub enum LedgerLetter {
     Marked(PartId, Vec<u64>, MarkResult),
     /// A partition's new recovery point, or first offset; stored lazily.
     Checkpoint(PartId, RecoveryPoint, Offset),
+    /// The row that says of these partitions that they hold transactions is on disk.
+    FirstFlushed(Vec<PartId>),
     /// A clock moved (tests), or a moment came that only the shell knows of.
     Wake,
     /// The process is about to stop: everyone who is parked or waits for an end is told to come again.
@@ -68,6 +70,8 @@ pub struct Sealed {
     pub id: TransactionalId,
     /// Its transaction's number.
     pub number: u64,
+    /// Which gather of that transaction asked: an undone one's late answers count for nothing.
+    pub round: u64,
     /// Where.
     pub part: PartId,
     /// How it stands there.
@@ -305,6 +309,8 @@ pub enum PartLetter {
         producer_id: i64,
         /// Its number.
         number: u64,
+        /// Which gather asks.
+        round: u64,
     },
     /// No decision came of the seal: the permission is open again.
     Unseal {

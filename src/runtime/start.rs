@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::config::Durability;
 use crate::engine::ledger::Ledger;
 use crate::engine::ledger::recover::Adopted;
 use crate::engine::ledger::rows::PartRow;
@@ -91,7 +92,9 @@ impl Start<'_> {
     /// Log ends that commits have proved to be on disk.
     fn witnesses(&self) -> BTreeMap<PartId, Offset> {
         let mut ends: BTreeMap<PartId, Offset> = BTreeMap::new();
-        let commits = self.ledger.debts().filter(|(_, owed)| owed.outcome == Outcome::Commit);
+        // Without waiting for the disk a commit proves nothing about it.
+        let proved = self.settings.durability == Durability::Strict;
+        let commits = self.ledger.debts().filter(|(_, owed)| proved && owed.outcome == Outcome::Commit);
         for (part, owed) in commits.flat_map(|(_, owed)| owed.parts.iter()) {
             if owed.sealed_end < Offset::MAX {
                 let end = ends.entry(*part).or_default();
@@ -184,6 +187,8 @@ fn mark(opened: &mut Opened, seq: u64, order: MarkOrder, now: Now) -> Result<Sta
 /// One turn, and its sync, at once.
 fn step(opened: &mut Opened, letters: Vec<PartLetter>, now: Now) -> Result<Vec<Post>, StoreError> {
     let turn = opened.owner.turn(letters, now)?;
+    // What a start wrote is on disk before the debt is forgotten, however little is promised later.
+    opened.owner.sync_written()?;
     let mut posts = turn.at_once;
     let mut next = turn.sync.and_then(|syncing| opened.shared.put_in_line(syncing));
     while let Some(syncing) = next {

@@ -21,7 +21,7 @@ pub struct Granted {
     pub parts: Vec<PartId>,
     /// Whether one of them never was part of any transaction: its first permission must wait until that is on disk, for
     /// a start looks for open transactions only where it knows that there may be some.
-    pub first_ever: bool,
+    pub first_ever: Vec<PartId>,
 }
 
 /// An InitProducerId's outcome within the ledger.
@@ -97,14 +97,12 @@ impl Ledger {
         let fresh_number = self.next_order();
         let next = txn.add(producer, addition, fresh_number, now)?;
         let number = next.as_ref().unwrap_or(&txn).ongoing().map_or(0, |ongoing| ongoing.number);
-        let parts = match addition {
+        let parts: Vec<PartId> = match addition {
             Addition::Parts(parts) => parts.difference(&had).copied().collect(),
             Addition::Group(_) => Vec::new(),
         };
-        let mut first_ever = false;
-        for part in &parts {
-            first_ever |= self.note_transactional(*part);
-        }
+        let mut first_ever: Vec<PartId> = parts.clone();
+        first_ever.retain(|part| self.note_transactional(*part));
         if let Some(next) = next {
             self.put_txn(id, next);
         }

@@ -10,13 +10,15 @@ use super::{LedgerOwner, Step, Turn};
 use crate::engine::txn::end::Cause;
 use crate::engine::txn::work::{RETRY_FIRST_MS, RETRY_MAX_MS};
 use crate::engine::{Now, Offset, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
-use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post, SealState};
+use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post, SealState, Sealed};
 
 /// One open transaction on its way to a decision.
 #[derive(Debug)]
 pub(super) struct Ending {
     /// The transaction.
     pub(super) number: u64,
+    /// Which gather of it this is.
+    round: u64,
     producer_id: i64,
     /// How it stands in each of its partitions.
     pub(super) seals: BTreeMap<PartId, SealState>,
@@ -91,12 +93,14 @@ impl LedgerOwner {
             answer(turn, &want, Refusal::ConcurrentTransactions);
             return;
         };
+        self.rounds = self.rounds.saturating_add(1);
+        let round = self.rounds;
         for part in parts.iter() {
-            let letter = PartLetter::Seal { id: id.clone(), producer_id, number };
+            let letter = PartLetter::Seal { id: id.clone(), producer_id, number, round };
             turn.at_once.push(Post::Part(*part, letter));
         }
         let seals = parts.iter().map(|part| (*part, SealState::Asked)).collect();
-        let ending = Ending { number, producer_id, seals, wants: vec![want], retry_mono_ms: None, tries: 0 };
+        let ending = Ending { number, round, producer_id, seals, wants: vec![want], retry_mono_ms: None, tries: 0 };
         self.endings.insert(id.clone(), ending);
         self.decide_soon(id, no_partitions(&parts), turn);
     }
@@ -120,19 +124,14 @@ impl LedgerOwner {
     }
 
     /// A partition's answer to a seal. Gives the decision that it makes possible.
-    pub(super) fn note_seal(
-        &mut self,
-        id: &TransactionalId,
-        number: u64,
-        part: PartId,
-        state: SealState,
-    ) -> Option<Step> {
-        let ending = self.endings.get_mut(id).filter(|ending| ending.number == number)?;
+    pub(super) fn note_seal(&mut self, Sealed { id, number, round, part, state }: Sealed) -> Option<Step> {
+        let asked = |ending: &&mut Ending| ending.number == number && ending.round == round;
+        let ending = self.endings.get_mut(&id).filter(asked)?;
         let seal = ending.seals.get_mut(&part)?;
         if !matches!(seal, SealState::Durable(_)) {
             *seal = state;
         }
-        ending.decision().map(|_| Step::Decide(id.clone()))
+        ending.decision().map(|_| Step::Decide(id))
     }
 
     /// The decision found no room in the store. Clients are told to ask again and the permissions are opened for them,

@@ -57,6 +57,10 @@ pub struct LedgerOwner {
     endings: BTreeMap<TransactionalId, Ending>,
     /// Transactions whose end a step of this turn began.
     begun: BTreeSet<u64>,
+    /// Gathers so far.
+    rounds: u64,
+    /// Partitions whose first permission ever rests on a row that is not flushed yet: others wait with it.
+    first_unflushed: BTreeSet<PartId>,
     waiting: BTreeMap<TransactionalId, Vec<Waiting>>,
     /// Decided ends whose last change of stage has not been looked at.
     moved: BTreeSet<u64>,
@@ -151,6 +155,8 @@ impl LedgerOwner {
             events,
             endings: BTreeMap::new(),
             begun: BTreeSet::new(),
+            rounds: 0,
+            first_unflushed: BTreeSet::new(),
             waiting: BTreeMap::new(),
             moved: BTreeSet::new(),
             paid: BTreeSet::new(),
@@ -222,7 +228,7 @@ impl LedgerOwner {
         match letter {
             LedgerLetter::Ask(to, command) => steps.push(Step::Ask(to, command)),
             LedgerLetter::Sealed(sealed) => {
-                if let Some(step) = self.note_seal(&sealed.id, sealed.number, sealed.part, sealed.state) {
+                if let Some(step) = self.note_seal(sealed) {
                     steps.push(step);
                 }
             }
@@ -232,6 +238,7 @@ impl LedgerOwner {
                     steps.push(Step::Part(part, PartRow { point: Some(point), log_start, ..*row }));
                 }
             }
+            LedgerLetter::FirstFlushed(parts) => self.first_unflushed.retain(|part| !parts.contains(part)),
             LedgerLetter::Wake => {}
             LedgerLetter::Settle | LedgerLetter::Stop => {
                 self.refuse_waiting(turn);

@@ -13,7 +13,7 @@ use crate::engine::txn::{Addition, Claimed, Txn};
 use crate::engine::{Now, Outcome, PartId, Producer, Refusal, ReplyTo, TransactionalId};
 use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
-use crate::runtime::post::{Answer, Command, PartLetter, Post, StageOffsets};
+use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post, StageOffsets};
 
 /// Whether a transaction writes to no partition: there is nothing to seal.
 pub(super) fn no_partitions(parts: &BTreeSet<PartId>) -> bool {
@@ -73,8 +73,10 @@ impl LedgerOwner {
                         effects.answer(to, Answer::Refused(Refusal::ConcurrentTransactions));
                     }
                     Ok(number) => {
-                        effects.at_once.push(grant(id, *producer, number, *part));
-                        effects.at_once.push(Post::Answer(to, Answer::Done));
+                        let waits = self.first_unflushed.contains(part);
+                        let leaves = if waits { &mut effects.held } else { &mut effects.at_once };
+                        leaves.push(grant(id, *producer, number, *part));
+                        leaves.push(Post::Answer(to, Answer::Done));
                     }
                     Err(refusal) => effects.answer(to, Answer::Refused(refusal)),
                 }
@@ -137,7 +139,14 @@ impl LedgerOwner {
         }
         match self.ledger.add_to_txn(claimed, addition, now) {
             Ok(granted) => {
-                let leaves = if granted.first_ever { &mut effects.held } else { &mut effects.at_once };
+                self.first_unflushed.extend(granted.first_ever.iter().copied());
+                // The row that says that a partition holds transactions must be on disk before its log can, whoever's
+                // add it came with: a start would not look for an open one there.
+                let waits = granted.parts.iter().any(|part| self.first_unflushed.contains(part));
+                if !granted.first_ever.is_empty() {
+                    effects.held.push(Post::Ledger(LedgerLetter::FirstFlushed(granted.first_ever)));
+                }
+                let leaves = if waits { &mut effects.held } else { &mut effects.at_once };
                 leaves.extend(granted.parts.into_iter().map(|part| grant(id, producer, granted.number, part)));
                 leaves.push(Post::Answer(to, Answer::Done));
             }

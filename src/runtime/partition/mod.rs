@@ -150,6 +150,21 @@ impl PartitionOwner {
         turn.at_once.extend(by_row.into_iter().chain(by_log));
     }
 
+    /// Brings to disk what was written and is in no sync's hands: where answers do not wait for the disk, all of it.
+    ///
+    /// # Errors
+    /// `Broken`.
+    pub fn sync_written(&mut self) -> Result<(), StoreError> {
+        match self.log.take_unsynced() {
+            Some(job) => {
+                job.run()?;
+                self.log.note_synced(job.end());
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Which partition this is.
     #[must_use]
     pub fn part(&self) -> PartId {

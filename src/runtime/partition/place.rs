@@ -8,7 +8,7 @@ use super::published::{Availability, Published, Shared};
 use super::turn::{SEALED_DAMAGED, sealed};
 use super::{PartitionOwner, Settings, Turn};
 use crate::engine::{Now, PartId, Refusal};
-use crate::runtime::post::{Answer, LedgerLetter, MarkResult, PartLetter, Post, SealState};
+use crate::runtime::post::{Answer, LedgerLetter, MarkResult, PartLetter, Post, SealState, Sealed};
 use crate::store::StoreError;
 use crate::store::log::delete_dir;
 
@@ -159,7 +159,9 @@ fn answer(
     match letter {
         PartLetter::Append(append) => append.to.map(|to| Post::Answer(to, refused)),
         PartLetter::Describe(to) => Some(Post::Answer(to, refused)),
-        PartLetter::Seal { id, number, .. } => Some(sealed(id, number, (part, state))),
+        PartLetter::Seal { id, number, round, .. } => {
+            Some(sealed(Sealed { id, number, round, part, state: SealState::Asked }, state))
+        }
         PartLetter::Mark(orders) => {
             let debts = orders.into_iter().map(|(debt, _)| debt).collect();
             Some(Post::Ledger(LedgerLetter::Marked(part, debts, result)))

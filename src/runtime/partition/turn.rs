@@ -7,7 +7,7 @@ use crate::config::MarkerSync;
 use crate::engine::batch::check::Times;
 use crate::engine::batch::{self, marker};
 use crate::engine::partition::{Aborted, Admission, MarkOrder, MarkStep, NotAdmitted};
-use crate::engine::{Now, Offset, PartId, Refusal, TransactionalId};
+use crate::engine::{Now, Offset, Refusal};
 use crate::runtime::post::{Answer, Append, LedgerLetter, MarkResult, PartLetter, Post, Produced, SealState, Sealed};
 use crate::store::StoreError;
 
@@ -29,7 +29,8 @@ struct Gathered {
     /// Debts whose markers are among the bytes, or are there already.
     marked: Vec<u64>,
     /// Permissions closed: whose, which transaction, and the log end at that place of the mailbox.
-    seals: Vec<(TransactionalId, u64, Offset)>,
+    /// Seals, each with the log end it closed at.
+    seals: Vec<(Sealed, Offset)>,
     /// Something other than a marker that closes a transaction is among the bytes.
     mixed: bool,
 }
@@ -87,10 +88,11 @@ impl PartitionOwner {
                     self.engine.seal(producer_id, number);
                 }
             }
-            PartLetter::Seal { id, producer_id, number } => {
+            PartLetter::Seal { id, producer_id, number, round } => {
                 let end = self.engine.seal(producer_id, number);
                 self.sealed.insert((producer_id, number));
-                gathered.seals.push((id, number, end));
+                let asked = Sealed { id, number, round, part: self.part, state: SealState::Asked };
+                gathered.seals.push((asked, end));
             }
             PartLetter::Unseal { producer_id, number } => {
                 self.sealed.remove(&(producer_id, number));
@@ -229,21 +231,21 @@ impl PartitionOwner {
         }
         if turn.damaged.is_some() {
             let seals = gathered.seals.into_iter();
-            turn.at_once.extend(seals.map(|(id, number, _)| sealed(id, number, (self.part, SEALED_DAMAGED))));
+            turn.at_once.extend(seals.map(|(seal, _)| sealed(seal, SEALED_DAMAGED)));
             return Ok(());
         }
         // What a seal closed over is not there: the log ends where it did before.
         let end = self.engine.log_end();
-        gathered.seals.iter_mut().for_each(|seal| seal.2 = seal.2.min(end));
+        gathered.seals.iter_mut().for_each(|seal| seal.1 = seal.1.min(end));
         self.answer_seals(gathered.seals, turn);
         Ok(())
     }
 
     /// The same letter twice: closed, and on disk. Whichever comes first, the later one takes nothing back.
-    fn answer_seals(&self, seals: Vec<(TransactionalId, u64, Offset)>, turn: &mut Turn) {
-        for (id, number, end) in seals {
-            turn.at_once.push(sealed(id.clone(), number, (self.part, SealState::Closed(end))));
-            let durable = sealed(id, number, (self.part, SealState::Durable(end)));
+    fn answer_seals(&self, seals: Vec<(Sealed, Offset)>, turn: &mut Turn) {
+        for (seal, end) in seals {
+            turn.at_once.push(sealed(seal.clone(), SealState::Closed(end)));
+            let durable = sealed(seal, SealState::Durable(end));
             self.hold(Held::until_synced(durable), turn);
         }
     }
@@ -303,6 +305,6 @@ impl PartitionOwner {
 }
 
 /// How one transaction stands in one partition, to the ledger.
-pub(super) fn sealed(id: TransactionalId, number: u64, (part, state): (PartId, SealState)) -> Post {
-    Post::Ledger(LedgerLetter::Sealed(Sealed { id, number, part, state }))
+pub(super) fn sealed(seal: Sealed, state: SealState) -> Post {
+    Post::Ledger(LedgerLetter::Sealed(Sealed { state, ..seal }))
 }

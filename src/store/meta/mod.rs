@@ -21,11 +21,12 @@ use super::disk::{Disk, File};
 use crate::engine::ledger::rows::{PartRow, RowKey, RowValue, Rows};
 use crate::store::StoreError;
 
-/// Bytes of write-ahead log from which a checkpoint is made when nothing else is to do.
-const CHECKPOINT_IDLE_BYTES: u64 = 1 << 20;
-/// Bytes of write-ahead log from which a checkpoint is made whatever is to do. Small, because bytes that are written over
-/// reach the disk with one flush where bytes that make the file longer take two.
-const CHECKPOINT_FORCED_BYTES: u64 = 4 << 20;
+/// Commits in the write-ahead log from which a checkpoint is made when nothing else is to do.
+const CHECKPOINT_IDLE_COMMITS: u64 = 64;
+/// Commits in the write-ahead log from which a checkpoint is made whatever is to do. It keeps the file at some ten MiB that
+/// are written over again and again: such bytes reach the disk with one flush where bytes that make a file longer take
+/// two. The file itself never shrinks, so its size says nothing about what is in it.
+const CHECKPOINT_FORCED_COMMITS: u64 = 1_024;
 
 /// What the ledger's owner needs of its store.
 pub trait LedgerStore: Send {
@@ -67,8 +68,8 @@ pub struct Boot {
 pub struct Meta {
     db: Connection,
     written: u64,
-    wal: PathBuf,
-    disk: Arc<dyn Disk>,
+    /// The last commit that a checkpoint has moved into the database.
+    moved: u64,
 }
 
 /// The write-ahead log's file, to flush it from another thread.
@@ -125,7 +126,7 @@ impl Meta {
         let wal_file = disk.open(&wal).map_err(|e| StoreError::from_write("open meta.db-wal", &e))?;
         disk.sync_dir(Path::new("")).map_err(|e| StoreError::from_sync("data directory", &e))?;
         db.execute_batch("PRAGMA synchronous = NORMAL;").map_err(|e| sql_error("configure", &e))?;
-        Ok((Self { db, written: 0, wal, disk: Arc::clone(disk) }, boot, WalFile(wal_file)))
+        Ok((Self { db, written: 0, moved: 0 }, boot, WalFile(wal_file)))
     }
 
     fn apply(&mut self, rows: &Rows) -> Result<(), rusqlite::Error> {
@@ -151,9 +152,12 @@ impl LedgerStore for Meta {
     }
 
     fn tidy(&mut self, idle: bool) -> Result<(), StoreError> {
-        let worth = if idle { CHECKPOINT_IDLE_BYTES } else { CHECKPOINT_FORCED_BYTES };
-        let long = self.disk.size(&self.wal).is_ok_and(|size| size >= worth);
-        if long { checkpoint(&self.db, "RESTART") } else { Ok(()) }
+        let worth = if idle { CHECKPOINT_IDLE_COMMITS } else { CHECKPOINT_FORCED_COMMITS };
+        if self.written.saturating_sub(self.moved) < worth {
+            return Ok(());
+        }
+        self.moved = self.written;
+        checkpoint(&self.db, "RESTART")
     }
 
     fn written(&self) -> u64 {

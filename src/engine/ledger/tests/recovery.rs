@@ -116,11 +116,11 @@ fn a_partition_is_known_as_transactional_with_the_first_add() {
     let claimed = Claimed { id: &id, producer: a };
     let parts = Addition::Parts(BTreeSet::from([P]));
     let first = bench.ledger.add_to_txn(claimed, &parts, now(0)).unwrap();
-    assert!(first.first_ever && bench.ledger.rows().changes().any(|(key, _)| *key == RowKey::Part(P)));
+    assert!(first.first_ever == [P] && bench.ledger.rows().changes().any(|(key, _)| *key == RowKey::Part(P)));
     bench.ledger.commit();
     let number = first.number;
     let seq = bench.decide("a", number, Outcome::Abort).unwrap();
     bench.pay(seq);
     let later = bench.ledger.add_to_txn(claimed, &parts, now(0)).unwrap();
-    assert!(!later.first_ever && later.number > number);
+    assert!(later.first_ever.is_empty() && later.number > number);
 }
