@@ -68,7 +68,11 @@ impl Log {
             let disk = segment.disk();
             let covered = |relative: i32| segment.base.saturating_add(i64::from(relative)) < synced.offset;
             new_names |= segment.offsets.flush(disk, &|entry: &OffsetEntry| covered(entry.relative_offset))?;
-            new_names |= segment.times.flush(disk, &|entry| covered(entry.relative_offset))?;
+            if segment.times.flush(disk, &|entry| covered(entry.relative_offset))? {
+                // Kafka's tools open the one index by way of the other.
+                segment.offsets.make_file(disk)?;
+                new_names = true;
+            }
             // Unlike the other two this index cannot be told from a wrong one, and a missing entry shows aborted
             // records to readers: it is on disk before a recovery point relies on it.
             new_names |= segment.aborted.flush(disk, &|entry| entry.last_offset < synced.offset)?;

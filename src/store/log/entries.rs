@@ -194,6 +194,15 @@ impl<E: Entry> EntryFile<E> {
         Ok(created)
     }
 
+    /// Makes the file even if it has no entries yet.
+    pub(super) fn make_file(&self, disk: &dyn Disk) -> Result<(), StoreError> {
+        let _writing = self.writing.lock();
+        if !disk.exists(&self.path).map_err(|error| self.read_error(&error))? {
+            self.create(disk)?;
+        }
+        Ok(())
+    }
+
     /// Keeps everything up to the last entry that `keeps` says yes to, seen with the one before it; for a log that is
     /// being opened. Looks from the end backwards: what a crash left half written is there, and nowhere else.
     pub(super) fn cut(&self, disk: &dyn Disk, keeps: &mut Keeps<'_, E>) -> Result<(), StoreError> {

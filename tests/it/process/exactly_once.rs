@@ -10,7 +10,7 @@ use rdkafka::producer::{BaseRecord, Producer as _};
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use super::child::{PATIENCE, Server, eventually, now};
-use super::librdkafka::{self, CALL, Producer, Stop, committed, is_passing, settle};
+use super::librdkafka::{self, CALL, Producer, Stop, abort, committed, flush, is_passing, settle};
 use super::oracle::{Attempt, Oracle, Outcome};
 use super::serve;
 use crate::raw::Client;
@@ -29,7 +29,7 @@ const PARTITIONS: i32 = 6;
 /// Each so many attempts one is aborted on purpose.
 const ABORT_EVERY: usize = 3;
 /// Each so many attempts another owner takes the id in the middle of a transaction.
-const FENCE_EVERY: usize = 50;
+const FENCE_EVERY: usize = 100;
 /// How long all of it may take: everything here happens on conditions, and a machine may be slow.
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -119,6 +119,7 @@ impl<'a> Processor<'a> {
 
     /// The transaction up to the end that is planned; an error leaves the outcome open.
     fn work(&self, attempt: &mut Attempt, plan: Plan) -> Result<(), Stop> {
+        let failed = self.producer.context().failed();
         settle(|| self.producer.begin_transaction())?;
         for (partition, value) in &attempt.records {
             let record = BaseRecord::<(), String>::to("out").partition(*partition).payload(value);
@@ -130,15 +131,15 @@ impl<'a> Processor<'a> {
         }
         let member = self.consumer.group_metadata().unwrap();
         settle(|| self.producer.send_offsets_to_transaction(&offsets, &member, CALL))?;
+        if plan == Plan::BeFenced {
+            drop(owner(self.bootstrap, &self.group));
+        }
+        flush(&self.producer);
         match plan {
-            Plan::Commit => settle(|| self.producer.commit_transaction(CALL)),
+            Plan::Commit | Plan::BeFenced => settle(|| self.producer.commit_transaction(CALL)),
             Plan::Abort => {
-                attempt.acknowledged = self.producer.flush(CALL).is_ok() && self.producer.in_flight_count() == 0;
-                settle(|| self.producer.abort_transaction(CALL))
-            }
-            Plan::BeFenced => {
-                drop(owner(self.bootstrap, &self.group));
-                settle(|| self.producer.commit_transaction(CALL))
+                attempt.acknowledged = self.producer.context().failed() == failed;
+                abort(&self.producer)
             }
         }
     }
@@ -146,7 +147,7 @@ impl<'a> Processor<'a> {
     /// Finds out what became of the transaction: the committed offsets say it, once nothing of the id is open.
     fn start_over(&mut self, stop: Stop) -> Outcome {
         let aborted = match &stop {
-            Stop::Abort(_) => settle(|| self.producer.abort_transaction(CALL)).is_ok(),
+            Stop::Abort(_) => abort(&self.producer).is_ok(),
             Stop::StartOver(_) => false,
         };
         if !aborted {

@@ -1,16 +1,42 @@
 //! librdkafka's clients, with the settings these tests need.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, KafkaResult};
-use rdkafka::producer::{DefaultProducerContext, ThreadedProducer};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
 use rdkafka::types::RDKafkaErrorCode;
-use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, ClientContext, Message, Offset, TopicPartitionList};
 
 use super::child::{PATIENCE, now};
 
-pub(crate) type Producer = ThreadedProducer<DefaultProducerContext>;
+pub(crate) type Producer = BaseProducer<Deliveries>;
+
+/// Counts the records that were given up.
+#[derive(Default)]
+pub(crate) struct Deliveries {
+    failed: AtomicUsize,
+}
+
+impl Deliveries {
+    pub(crate) fn failed(&self) -> usize {
+        self.failed.load(Ordering::Acquire)
+    }
+}
+
+impl ClientContext for Deliveries {}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if result.is_err() {
+            self.failed.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
 
 /// How long one call may take before it is made again.
 pub(crate) const CALL: Duration = Duration::from_secs(5);
@@ -47,7 +73,7 @@ fn client(bootstrap: &str) -> ClientConfig {
 pub(crate) fn producer(bootstrap: &str, id: &str) -> Producer {
     let mut config = client(bootstrap);
     config.set("transactional.id", id).set("transaction.timeout.ms", "60000").set("linger.ms", "0");
-    config.create().unwrap()
+    config.create_with_context(Deliveries::default()).unwrap()
 }
 
 /// A consumer that is given its partitions by hand; its group is where offsets are looked up.
@@ -80,6 +106,23 @@ pub(crate) fn settle(call: impl Fn() -> KafkaResult<()>) -> Result<(), Stop> {
         }
         assert!(began.elapsed() < PATIENCE, "no outcome within {PATIENCE:?}: {error}");
     }
+}
+
+/// Waits until every record has been acknowledged or given up. The client's own `flush` looks ten times a second.
+pub(crate) fn flush(producer: &Producer) {
+    let began = now();
+    while producer.in_flight_count() > 0 {
+        producer.poll(Duration::from_millis(1));
+        assert!(began.elapsed() < PATIENCE, "records are neither acknowledged nor given up");
+    }
+}
+
+/// Aborts, serving the reports of what is thrown away meanwhile: the call waits for them and does not serve them itself.
+pub(crate) fn abort(producer: &Producer) -> Result<(), Stop> {
+    settle(|| {
+        producer.poll(Duration::ZERO);
+        producer.abort_transaction(Duration::from_millis(200))
+    })
 }
 
 /// Asks until there is an answer: the broker may be away.
