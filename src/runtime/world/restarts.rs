@@ -124,6 +124,29 @@ fn the_first_permission_ever_of_a_partition_waits_until_a_start_would_look_there
 }
 
 #[test]
+fn nobody_writes_to_a_partition_before_its_first_permission_is_on_disk() {
+    for same_turn in [false, true] {
+        let (mut world, _, _, a) = ready(How::default());
+        let (b, c) = (world.init("b"), world.init("c"));
+        let p = world.topic("new", 1)[0];
+        let first = world.ask_add("a", a, &[p]);
+        if !same_turn {
+            world.turn_ledger();
+        }
+        let second = world.ask_add("b", b, &[p]);
+        let verified = world.ask_verify("b", b, p);
+        world.turn_ledger();
+        let waiting = [first, second, verified];
+        assert!(waiting.iter().all(|to| !world.is_answered(*to)), "same turn: {same_turn}");
+        world.flush_rows();
+        assert!(waiting.iter().all(|to| world.verdict(*to) == Ok(())), "same turn: {same_turn}");
+        let later = world.ask_add("c", c, &[p]);
+        world.turn_ledger();
+        assert_eq!(world.verdict(later), Ok(()), "written, and the first one is on disk");
+    }
+}
+
+#[test]
 fn timeouts_count_anew_after_a_restart() {
     let (mut world, p, _, _) = ready(How::default());
     let a = world.init_with("a", 10_000);
