@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -90,7 +89,8 @@ pub struct Partitions {
     clock: Clock,
     turns: Line<Arc<Slot>>,
     syncs: Line<(Arc<Slot>, Syncing)>,
-    damaged: AtomicUsize,
+    /// Why partitions are not served: a list of its own, so that who asks need not wait for a turn.
+    damages: Mutex<BTreeMap<PartId, String>>,
 }
 
 impl Partitions {
@@ -98,7 +98,7 @@ impl Partitions {
     #[must_use]
     pub fn new(settings: Settings, clock: Clock) -> Self {
         let (turns, syncs) = (Line::default(), Line::default());
-        Self { slots: RwLock::default(), settings, clock, turns, syncs, damaged: AtomicUsize::new(0) }
+        Self { slots: RwLock::default(), settings, clock, turns, syncs, damages: Mutex::default() }
     }
 
     /// Adds a partition; it is loaded at its first letter.
@@ -115,10 +115,10 @@ impl Partitions {
     }
 
     /// Adds a partition that a start found damaged.
-    pub fn add_damaged(&self, part: PartId, why: String) {
+    pub fn add_damaged(&self, part: PartId, why: String, source: Source) {
         let shared = Arc::new(Shared::unloaded());
-        let place = Place::damaged(part, why, (self.settings.clone(), Arc::clone(&shared)));
-        self.damaged.fetch_add(1, Ordering::Relaxed);
+        self.damages.lock().insert(part, why.clone());
+        let place = Place::damaged(part, (why, source), (self.settings.clone(), Arc::clone(&shared)));
         self.put_slot(part, shared, place);
     }
 
@@ -151,17 +151,13 @@ impl Partitions {
     /// How many partitions are not served.
     #[must_use]
     pub fn damaged(&self) -> usize {
-        self.damaged.load(Ordering::Relaxed)
+        self.damages.lock().len()
     }
 
     /// Why partitions are not served, for readiness.
     #[must_use]
     pub fn damages(&self) -> Vec<String> {
-        if self.damaged() == 0 {
-            return Vec::new();
-        }
-        let reason = |slot: Arc<Slot>| slot.place.lock().why_damaged().map(str::to_owned);
-        self.all().into_iter().filter_map(|(_, slot)| reason(slot)).collect()
+        self.damages.lock().values().cloned().collect()
     }
 
     /// Puts a letter into a partition's mailbox. Of a partition that is gone the letter's sender is told so.
@@ -233,12 +229,23 @@ impl Partitions {
         let mut place = slot.place.lock();
         let was_damaged = place.why_damaged().is_some();
         let turn = place.turn(letters, self.clock.now())?;
-        if place.why_damaged().is_some() && !was_damaged {
-            self.damaged.fetch_add(1, Ordering::Relaxed);
-        }
+        self.note_damage(&place, was_damaged);
         drop(place);
         turn.at_once.into_iter().for_each(|post| router.deliver(post));
         Ok(turn.sync.and_then(|syncing| slot.shared.put_in_line(syncing)))
+    }
+
+    /// After a turn, with the place still held: a partition that was dropped in it no longer counts.
+    fn note_damage(&self, place: &Place, was_damaged: bool) {
+        match place.why_damaged() {
+            Some(why) if !was_damaged => {
+                self.damages.lock().insert(place.part(), why.to_owned());
+            }
+            None if was_damaged => {
+                self.damages.lock().remove(&place.part());
+            }
+            Some(_) | None => {}
+        }
     }
 
     /// The slot's turn is over: it goes back in line if letters have come meanwhile.

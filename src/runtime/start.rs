@@ -59,13 +59,13 @@ impl Start<'_> {
             }
             let shared = Arc::new(Shared::unloaded());
             let settings = self.settings.clone();
-            match PartitionOwner::load(part, source, settings, Arc::clone(&shared), self.now) {
+            match PartitionOwner::load(part, source.clone(), settings, Arc::clone(&shared), self.now) {
                 Ok(owner) => {
                     opened.insert(part, Opened { shared, owner });
                 }
                 Err(StoreError::Damaged(why)) => {
                     tracing::error!(part = part.0, why, "partition taken out of service");
-                    partitions.add_damaged(part, why);
+                    partitions.add_damaged(part, why, source);
                     damaged.insert(part);
                 }
                 Err(error @ (StoreError::Broken(_) | StoreError::Full(_))) => return Err(error),

@@ -24,7 +24,8 @@ pub struct Place {
 enum Owned {
     Unloaded(Box<Source>),
     Loaded(Box<PartitionOwner>),
-    Damaged(String),
+    /// Why, and where the files are that go with the topic.
+    Damaged(String, Box<Source>),
     Gone,
 }
 
@@ -43,18 +44,24 @@ impl Place {
 
     /// A partition that a start found damaged.
     #[must_use]
-    pub fn damaged(part: PartId, why: String, (settings, shared): (Settings, Arc<Shared>)) -> Self {
+    pub fn damaged(part: PartId, (why, source): (String, Source), (settings, shared): (Settings, Arc<Shared>)) -> Self {
         shared.publish(Published::not(Availability::Damaged));
-        Self { part, shared, settings, owned: Owned::Damaged(why) }
+        Self { part, shared, settings, owned: Owned::Damaged(why, Box::new(source)) }
     }
 
     /// Why the partition is not served, if it is damaged.
     #[must_use]
     pub fn why_damaged(&self) -> Option<&str> {
         match &self.owned {
-            Owned::Damaged(why) => Some(why),
+            Owned::Damaged(why, _) => Some(why),
             Owned::Unloaded(_) | Owned::Loaded(_) | Owned::Gone => None,
         }
+    }
+
+    /// Which partition this is.
+    #[must_use]
+    pub fn part(&self) -> PartId {
+        self.part
     }
 
     /// Whether the partition has an owner.
@@ -68,7 +75,7 @@ impl Place {
     pub(crate) fn owner(&self) -> Option<&PartitionOwner> {
         match &self.owned {
             Owned::Loaded(owner) => Some(owner),
-            Owned::Unloaded(_) | Owned::Damaged(_) | Owned::Gone => None,
+            Owned::Unloaded(_) | Owned::Damaged(..) | Owned::Gone => None,
         }
     }
 
@@ -77,10 +84,11 @@ impl Place {
     /// # Errors
     /// `Broken`: the process starts over.
     pub fn turn(&mut self, letters: Vec<PartLetter>, now: Now) -> Result<Turn, StoreError> {
-        self.open(now)?;
+        // Before anything is opened: a topic that is made again under the name may have its own directory there by now.
         if letters.iter().any(|letter| matches!(letter, PartLetter::Drop)) {
             self.drop_files();
         }
+        self.open(now)?;
         let part = self.part;
         let answer: fn(PartId, PartLetter) -> Option<Post> = match &mut self.owned {
             Owned::Loaded(owner) => {
@@ -90,7 +98,7 @@ impl Place {
                 }
                 return Ok(turn);
             }
-            Owned::Damaged(_) => answer_damaged,
+            Owned::Damaged(..) => answer_damaged,
             Owned::Unloaded(_) => answer_unopened,
             Owned::Gone => answer_gone,
         };
@@ -114,15 +122,19 @@ impl Place {
     fn quarantine(&mut self, why: String) {
         tracing::error!(part = self.part.0, why, "partition taken out of service");
         self.shared.publish(Published::not(Availability::Damaged));
-        self.owned = Owned::Damaged(why);
+        self.owned = match std::mem::replace(&mut self.owned, Owned::Gone) {
+            Owned::Unloaded(source) | Owned::Damaged(_, source) => Owned::Damaged(why, source),
+            Owned::Loaded(owner) => Owned::Damaged(why, Box::new(owner.into_source())),
+            Owned::Gone => Owned::Gone,
+        };
     }
 
     /// Drops a deleted topic's files. Readers that still hold them finish with what they have.
     fn drop_files(&mut self) {
         let source = match std::mem::replace(&mut self.owned, Owned::Gone) {
-            Owned::Unloaded(source) => Some(*source),
+            Owned::Unloaded(source) | Owned::Damaged(_, source) => Some(*source),
             Owned::Loaded(owner) => Some(owner.into_source()),
-            Owned::Damaged(_) | Owned::Gone => None,
+            Owned::Gone => None,
         };
         self.shared.publish(Published::not(Availability::Gone));
         if let Some(source) = source

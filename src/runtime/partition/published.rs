@@ -22,6 +22,16 @@ pub enum Availability {
     Gone,
 }
 
+impl Availability {
+    /// Whether nothing brings the partition back but another start.
+    fn is_final(self) -> bool {
+        match self {
+            Self::Unloaded | Self::Open => false,
+            Self::Damaged | Self::Gone => true,
+        }
+    }
+}
+
 /// The view of one partition. Everything below `watermark` is on disk (under `durability = "strict"`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
@@ -102,9 +112,13 @@ impl Shared {
         *self.reader.lock() = Some(reader);
     }
 
-    /// Publishes a view. Watermark and last stable offset never move back (T-1202).
+    /// Publishes a view. Watermark and last stable offset never move back (T-1202). A partition that is damaged or gone
+    /// stays so, whatever a sync that was in flight proves afterwards; one that is damaged may still go.
     pub fn publish(&self, view: Published) {
         self.published.send_if_modified(|now| {
+            if now.availability.is_final() && view.availability != Availability::Gone {
+                return false;
+            }
             let serves = |view: &Published| view.availability == Availability::Open;
             let next = if serves(now) && serves(&view) {
                 Published {
@@ -170,3 +184,6 @@ impl Shared {
         matches!(*self.syncs.lock(), Syncs::Idle)
     }
 }
+
+#[cfg(test)]
+mod tests;

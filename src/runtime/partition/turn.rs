@@ -266,6 +266,8 @@ impl PartitionOwner {
     /// when they have arrived.
     fn close(&mut self, gathered: &mut Gathered, turn: &mut Turn) -> Result<(), StoreError> {
         if gathered.bytes.is_empty() && self.shared.is_idle() {
+            // After a clean stop the indexes alone say which timestamp is the largest.
+            self.log.seal();
             return self.checkpoint(turn);
         }
         gathered.held.push(Held::until_synced(Post::Part(self.part, PartLetter::Close)));
@@ -290,6 +292,9 @@ impl PartitionOwner {
         self.log.note_synced(self.engine.log_end());
         match self.log.checkpoint(&self.engine.snapshot(), self.engine.log_end()) {
             Ok(Some(point)) => {
+                // A reload need not begin earlier, whenever the row is stored.
+                self.source.row.point = Some(point);
+                self.source.row.log_start = self.engine.log_start();
                 let letter = LedgerLetter::Checkpoint(self.part, point, self.engine.log_start());
                 turn.at_once.push(Post::Ledger(letter));
                 Ok(())

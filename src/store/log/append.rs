@@ -166,8 +166,9 @@ impl Log {
         self.growth = Some(run.growth);
     }
 
-    /// Gives the active segment's time index its last entry.
-    pub(super) fn seal(&mut self) {
+    /// Gives the active segment's time index its last entry: before the checkpoint of a stop in order, after which only
+    /// the index is asked for the largest timestamp. More may be appended.
+    pub fn seal(&mut self) {
         let Some(growth) = self.growth else { return };
         let closing = growth.closing_entry();
         if let Some(entry) = closing {

@@ -1,5 +1,6 @@
 //! Making a log, opening one, and doing away with it.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -305,14 +306,19 @@ fn trusted_end(found: &Found, how: &OpenHow) -> Result<Option<Offset>, StoreErro
         let empty = found.segments.len() == 1 && active.bytes() == 0;
         return Ok(empty.then_some(active.base));
     };
-    if active.base == point.active_base && active.bytes() == point.synced_pos {
-        return Ok(Some(point.synced_offset));
+    // A stop in order gives a new point only to partitions that were in use, so the point may be older than a crash in
+    // a run before: then more was written behind it, and is looked into as after that crash.
+    match (active.base, active.bytes()).cmp(&(point.active_base, point.synced_pos)) {
+        Ordering::Equal => Ok(Some(point.synced_offset)),
+        Ordering::Greater => Ok(None),
+        Ordering::Less => {
+            let why = format!(
+                "after a clean stop the log must reach byte {} of the segment at offset {}",
+                point.synced_pos, point.active_base
+            );
+            Err(active.damaged(active.bytes(), &why))
+        }
     }
-    let why = format!(
-        "after a clean stop the log must end at byte {} of the segment at offset {}",
-        point.synced_pos, point.active_base
-    );
-    Err(active.damaged(active.bytes(), &why))
 }
 
 /// The stored leader epochs; read off all headers where the file is not whole.

@@ -56,9 +56,38 @@ fn a_clean_start_reads_no_segment() {
     let next = log.append(&[&bytes], 0).unwrap().next_offset;
     assert_eq!(split(&read_all(&log.reader(), next)).len(), batches.len() + 1);
     assert_eq!(log.reader().epoch_end(1, 3, next), (1, end), "F-752");
-    // The size must be what the clean stop said.
-    disk.damage(Path::new(&format!("{DIR}/{:020}.log", point.active_base)), |bytes| bytes.push(0)).unwrap();
-    assert!(matches!(open(&disk, how), Err(StoreError::Damaged(_))), "2.3 step 6");
+    // Less than the clean stop said is damage.
+    let active = format!("{DIR}/{:020}.log", point.active_base);
+    let short = disk.crash(Cut::LoseNothing);
+    short.damage(Path::new(&active), |bytes| bytes.truncate(point.synced_pos as usize - 1)).unwrap();
+    assert!(matches!(open(&short, how), Err(StoreError::Damaged(_))), "2.3 step 6");
+    short.remove(Path::new(&active)).unwrap();
+    assert!(matches!(open(&short, how), Err(StoreError::Damaged(_))), "2.3 step 6");
+}
+
+#[test]
+fn a_clean_stop_that_did_not_touch_the_log_says_nothing_of_what_a_crash_before_it_left() {
+    for (batches, seed) in [(1, 1), (3, 2), (60, 3)] {
+        let mut rig = Rig::new();
+        busy(&mut rig, 20, seed);
+        let (disk, _, _, point) = rig.close();
+        // A run that writes and is killed: no new point. The one after it stops in order and never opens the log.
+        let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
+        let (mut log, ..) = open(&disk, how).unwrap();
+        for _ in 0..batches {
+            let mut front = header(4);
+            front.base_offset = log.next_offset();
+            front.leader_epoch = 2;
+            let payload =
+                encode(&(0..4).map(|_| Entry { value: Some(vec![b'v'; 90]), ..Entry::default() }).collect::<Vec<_>>());
+            log.append(&[seal(&front, &payload)], 0).unwrap();
+        }
+        log.take_unsynced().unwrap().run().unwrap();
+        let end = log.next_offset();
+        let (again, opened, _) = open(&disk.crash(Cut::LoseAll), how).unwrap();
+        assert_eq!((again.next_offset(), opened.torn), (end, None), "{batches} batches behind the point");
+        assert!(opened.scanned_bytes > 0);
+    }
 }
 
 #[test]
