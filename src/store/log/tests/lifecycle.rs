@@ -59,7 +59,7 @@ fn a_clean_start_reads_no_segment() {
     // Less than the clean stop said is damage.
     let active = format!("{DIR}/{:020}.log", point.active_base);
     let short = disk.crash(Cut::LoseNothing);
-    short.damage(Path::new(&active), |bytes| bytes.truncate(point.synced_pos as usize - 1)).unwrap();
+    short.damage(Path::new(&active), |bytes| bytes.truncate(usize::try_from(point.synced_pos).unwrap() - 1)).unwrap();
     assert!(matches!(open(&short, how), Err(StoreError::Damaged(_))), "2.3 step 6");
     short.remove(Path::new(&active)).unwrap();
     assert!(matches!(open(&short, how), Err(StoreError::Damaged(_))), "2.3 step 6");
