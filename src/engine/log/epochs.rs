@@ -90,10 +90,31 @@ pub fn partition_metadata(topic: TopicId) -> String {
     format!("version: 0\ntopic_id: {}", topic_id_text(topic))
 }
 
+/// The topic that `partition.metadata` names; `None` when the file is not whole, or of a version not known here.
+#[must_use]
+pub fn read_partition_metadata(text: &str) -> Option<TopicId> {
+    let mut lines = text.lines();
+    if lines.next()? != "version: 0" {
+        return None;
+    }
+    read_topic_id(lines.next()?.strip_prefix("topic_id: ")?)
+}
+
+fn read_topic_id(text: &str) -> Option<TopicId> {
+    let six = |byte: u8| ALPHABET.iter().position(|known| *known == byte).and_then(|at| u128::try_from(at).ok());
+    let mut bits = 0_u128;
+    for (at, byte) in text.bytes().enumerate() {
+        bits = if at == 21 { bits << 2 | six(byte)? >> 4 } else { bits << 6 | six(byte)? };
+    }
+    let topic = TopicId(bits.to_be_bytes());
+    (topic_id_text(topic) == text).then_some(topic)
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 /// A topic id as Kafka's tools print it: 22 characters of URL-safe base64 without padding.
 #[must_use]
 pub fn topic_id_text(topic: TopicId) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     // 128 bits are 21 groups of six and one of two, which base64 fills up with zeros.
     let bits = u128::from_be_bytes(topic.0);
     (0..22_u32)

@@ -98,7 +98,8 @@ pub fn condemned_dir(dir: &str, unique: u128) -> String {
 /// Whether a directory's name says that it is on its way out.
 #[must_use]
 pub fn is_condemned(dir: &str) -> bool {
-    dir.ends_with("-delete") && dir.len() > 40
+    let unique = dir.strip_suffix("-delete").and_then(|kept| kept.rsplit_once('.')).map(|(_, unique)| unique);
+    unique.is_some_and(|unique| unique.len() == 32 && unique.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// What the next batch's fate depends on: how far a segment has grown and what its indexes hold.

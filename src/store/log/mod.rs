@@ -8,6 +8,7 @@
 mod append;
 mod checkpoint;
 mod entries;
+mod leftovers;
 mod open;
 mod reader;
 mod recover;
@@ -29,6 +30,7 @@ use crate::store::StoreError;
 
 pub use crate::engine::ledger::rows::RecoveryPoint;
 pub use append::Appended;
+pub use leftovers::{Belongs, Leftovers, belongs_to, delete_dir_of, name_again, remove_leftovers};
 pub use open::{OpenHow, Opened, Torn, delete_dir, remove_condemned};
 pub use reader::{LogReader, ReadOutcome, ReadWish};
 pub use replay::Replay;

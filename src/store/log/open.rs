@@ -27,7 +27,7 @@ use crate::store::log::{Log, Mark, Names, RecoveryPoint, Shared};
 pub(super) const EPOCHS_FILE: &str = "leader-epoch-checkpoint";
 
 /// File that names the topic's id to tools.
-const METADATA_FILE: &str = "partition.metadata";
+pub(super) const METADATA_FILE: &str = "partition.metadata";
 
 /// What is known about a log before it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,3 +56,22 @@ fn topic_ids_are_22_characters() {
     assert_eq!(topic_id_text(id), "-_-_AAECAwQFBgcICQoL_w");
     assert_eq!(partition_metadata(TopicId([0; 16])), "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA");
 }
+
+#[test]
+fn partition_metadata_names_its_topic() {
+    for seed in 0..=255_u8 {
+        let mut topic = TopicId([seed; 16]);
+        topic.0.iter_mut().zip(0_u8..).for_each(|(byte, at)| *byte = byte.wrapping_mul(31).wrapping_add(at * 15));
+        assert_eq!(read_partition_metadata(&partition_metadata(topic)), Some(topic));
+        assert_eq!(read_partition_metadata(&(partition_metadata(topic) + "\n")), Some(topic));
+    }
+    let whole = partition_metadata(TopicId([7; 16]));
+    for end in 0..whole.len() {
+        assert_eq!(read_partition_metadata(&whole[..end]), None, "{end} bytes");
+    }
+    for bad in
+        [whole.clone() + "A", whole.replace('0', "1"), whole.replace('w', "*"), whole.replace("BwcH", "BwcHBwcH")]
+    {
+        assert_eq!(read_partition_metadata(&bad), None, "{bad:?}");
+    }
+}
