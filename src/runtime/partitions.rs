@@ -203,6 +203,7 @@ impl Partitions {
         for part in parts {
             let slot = self.slots.write().remove(part);
             if let Some(slot) = slot {
+                self.damages.lock().remove(part);
                 self.put(&slot, PartLetter::Drop);
             }
         }

@@ -1,5 +1,6 @@
 //! The owners, their threads, and the order in which they come and go.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -31,7 +32,9 @@ use crate::runtime::partitions::Partitions;
 use crate::runtime::post::{CatalogNews, LedgerLetter};
 use crate::runtime::router::{Addresses, Router};
 use crate::runtime::start::Start;
+use crate::store::StoreError;
 use crate::store::disk::Disk;
+use crate::store::log::remove_leftovers;
 use crate::store::meta::{Boot, LedgerStore, Meta};
 use crate::store::os_disk::OsDisk;
 use crate::store::tickets::Lane;
@@ -64,8 +67,7 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let (meta, boot, wal) = Meta::open(&disk, &config.data_dir, &fresh_cluster_id)?;
     say_opened(&boot, config);
     let apis: Vec<(i16, &'static str)> = Api::ALL.iter().map(|api| (api.key(), api.name())).collect();
-    let metrics = Metrics::new(config, &apis).map_err(|error| StartError(format!("metrics: {error}")))?;
-    let metrics = Arc::new(metrics);
+    let metrics = Arc::new(Metrics::new(config, &apis).map_err(|error| StartError(format!("metrics: {error}")))?);
     let (events, defaults) = (Events::new(Arc::clone(&metrics)), defaults(config));
     let settings = ledger_settings(config, boot.incarnation, &defaults);
     let mut ledger = Ledger::load(meta.load()?, &settings.groups, clock.now());
@@ -82,6 +84,7 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let partitions = Arc::new(Partitions::new(part_settings.clone(), clock.clone()));
     let catalog = Arc::clone(ledger.stored_catalog());
     let source = Sources { disk, defaults: defaults.clone(), clean: boot.clean };
+    source.remove_leftovers(&catalog, boot.incarnation)?;
     Start {
         ledger: &mut ledger,
         settings: &part_settings,
@@ -209,6 +212,18 @@ struct Sources {
 }
 
 impl Sources {
+    /// Files of topics that were deleted when the process ended.
+    fn remove_leftovers(&self, catalog: &Catalog, incarnation: i32) -> Result<(), StoreError> {
+        let leftovers = remove_leftovers(&*self.disk, incarnation, &dirs(catalog))?;
+        if !leftovers.removed.is_empty() {
+            tracing::info!(directories = ?leftovers.removed, "removed what was left of deleted topics");
+        }
+        if !leftovers.kept.is_empty() {
+            tracing::warn!(directories = ?leftovers.kept, "directories of topics that meta.db does not know are kept");
+        }
+        Ok(())
+    }
+
     fn add(&self, news: &CatalogNews, partitions: &Partitions) {
         for (part, row) in &news.created {
             if let Some(source) = self.of(&news.catalog, row) {
@@ -239,6 +254,15 @@ impl Sources {
             witness: 0,
         })
     }
+}
+
+/// Every partition's directory, and its topic.
+fn dirs(catalog: &Catalog) -> BTreeMap<String, TopicId> {
+    let of = |topic: &Arc<Topic>| {
+        let (name, id, count) = (topic.name.clone(), topic.id, topic.parts.len());
+        (0..count).map(move |index| (format!("{name}-{index}"), id))
+    };
+    catalog.iter().flat_map(of).collect()
 }
 
 fn ledger_settings(config: &Config, incarnation: i32, defaults: &Defaults) -> LedgerSettings {

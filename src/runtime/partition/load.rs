@@ -11,11 +11,12 @@ use crate::engine::batch::check::Times;
 use crate::engine::catalog::Topic;
 use crate::engine::ledger::rows::PartRow;
 use crate::engine::log::LogSettings;
+use crate::engine::log::epochs::topic_id_text;
 use crate::engine::partition::{Aborted, Partition};
 use crate::engine::{Now, Offset, PartId, Producer};
 use crate::store::StoreError;
 use crate::store::disk::Disk;
-use crate::store::log::{Log, OpenHow, Replay};
+use crate::store::log::{Belongs, Log, OpenHow, Replay, belongs_to, delete_dir_of, name_again};
 
 /// Where a partition's files are, and how its topic wants it kept.
 #[derive(Clone)]
@@ -130,9 +131,8 @@ impl PartitionOwner {
 }
 
 fn open(source: &Source, incarnation: i32, now: Now) -> Result<(Log, Partition), StoreError> {
-    let dir_exists = source.disk.exists(&source.dir).map_err(|e| StoreError::from_read("partition directory", &e))?;
     let start = source.row.log_start;
-    if !dir_exists && source.row.point.is_none() {
+    if !is_made(source)? {
         let log = Log::create(Arc::clone(&source.disk), &source.dir, source.topic.id, incarnation, source.log)?;
         return Ok((log, Partition::new(start, start)));
     }
@@ -140,7 +140,34 @@ fn open(source: &Source, incarnation: i32, now: Now) -> Result<(Log, Partition),
     let fresh = Partition::new(start, start);
     let mut rebuild = Rebuild { engine: fresh.clone(), fresh, now };
     let (log, _) = Log::open(Arc::clone(&source.disk), &source.dir, source.log, how, &mut rebuild)?;
+    if let Some(epoch) = log.leader_epoch().filter(|epoch| *epoch > incarnation) {
+        let dir = source.dir.display();
+        return Err(StoreError::Damaged(format!(
+            "{dir}: written by start {epoch}, meta.db knows only {incarnation}: meta.db is older than the logs; restore \
+             the newer one"
+        )));
+    }
     let mut engine = rebuild.engine;
     engine.set_log_end(log.next_offset());
     Ok((log, engine))
+}
+
+/// Whether the partition's log is there; what a deleted topic of the same name left in its place is removed. A log that
+/// has a recovery point was made and written by this partition; one that has none may be anybody's.
+fn is_made(source: &Source) -> Result<bool, StoreError> {
+    let (dir, ours) = (&source.dir, source.topic.id);
+    let damaged = |why: String| Err(StoreError::Damaged(format!("{}: {why}", dir.display())));
+    let known_end = source.witness.max(source.row.log_start);
+    match (belongs_to(&*source.disk, dir)?, source.row.point) {
+        (Belongs::To(topic), _) if topic == ours => Ok(true),
+        (Belongs::Absent, Some(_)) => Ok(true),
+        (Belongs::Nameless, Some(_)) => name_again(Arc::clone(&source.disk), dir, ours).map(|()| true),
+        (Belongs::To(topic), Some(_)) => damaged(format!("holds a log of the topic with id {}", topic_id_text(topic))),
+        (Belongs::Absent | Belongs::Nameless | Belongs::To(_), None) if known_end > 0 => {
+            damaged(format!("the log had reached offset {known_end}, and is not there"))
+        }
+        // Nothing is written to a log whose creation was interrupted: making it refuses to go over batches.
+        (Belongs::Absent | Belongs::Nameless, None) => Ok(false),
+        (Belongs::To(topic), None) => delete_dir_of(&*source.disk, dir, topic).map(|_| false),
+    }
 }

@@ -10,7 +10,7 @@ use super::{PartitionOwner, Settings, Turn};
 use crate::engine::{Now, PartId, Refusal};
 use crate::runtime::post::{Answer, LedgerLetter, MarkResult, PartLetter, Post, SealState, Sealed};
 use crate::store::StoreError;
-use crate::store::log::delete_dir;
+use crate::store::log::delete_dir_of;
 
 /// One partition, whatever state it is in. A plain value that its driver gives letters.
 pub struct Place {
@@ -129,7 +129,7 @@ impl Place {
         };
     }
 
-    /// Drops a deleted topic's files. Readers that still hold them finish with what they have.
+    /// Drops a deleted topic's files, and only that topic's: its name may be another's by now. Readers that still hold them finish with what they have.
     fn drop_files(&mut self) {
         let source = match std::mem::replace(&mut self.owned, Owned::Gone) {
             Owned::Unloaded(source) | Owned::Damaged(_, source) => Some(*source),
@@ -138,7 +138,7 @@ impl Place {
         };
         self.shared.publish(Published::not(Availability::Gone));
         if let Some(source) = source
-            && let Err(error) = delete_dir(&*source.disk, &source.dir, u128::from_be_bytes(source.topic.id.0))
+            && let Err(error) = delete_dir_of(&*source.disk, &source.dir, source.topic.id)
         {
             tracing::warn!(part = self.part.0, %error, "files of a deleted partition left behind");
         }

@@ -185,10 +185,14 @@ impl World {
     // ---- questions with their answers, the world coming to rest in between ----
 
     pub(super) fn topic(&mut self, name: &str, partitions: i32) -> Vec<PartId> {
-        let spec = CreateTopic { partitions: Some(partitions), ..CreateTopic::by_defaults(name) };
         let mut topic_id = [7; 16];
         topic_id.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
-        let to = self.ask(Command::CreateTopics(vec![(spec, TopicId(topic_id))]));
+        self.topic_as(TopicId(topic_id), name, partitions)
+    }
+
+    pub(super) fn topic_as(&mut self, topic_id: TopicId, name: &str, partitions: i32) -> Vec<PartId> {
+        let spec = CreateTopic { partitions: Some(partitions), ..CreateTopic::by_defaults(name) };
+        let to = self.ask(Command::CreateTopics(vec![(spec, topic_id)]));
         self.run_to_rest();
         let Answer::Created(created) = self.answer(to) else { panic!("not created") };
         assert!(created.iter().all(|(_, result)| result.is_ok()), "{created:?}");

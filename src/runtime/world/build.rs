@@ -9,11 +9,11 @@ use super::{Db, Part, World};
 use crate::clock::Clock;
 use crate::config::{Config, Durability, MarkerSync};
 use crate::engine::batch::check::Times;
-use crate::engine::catalog::{BrokerLevels, Catalog, Defaults, Replication};
+use crate::engine::catalog::{BrokerLevels, Catalog, Defaults, Replication, Topic};
 use crate::engine::ledger::Ledger;
 use crate::engine::ledger::rows::PartRow;
 use crate::engine::log::LogSettings;
-use crate::engine::{Now, PartId, group};
+use crate::engine::{Now, PartId, TopicId, group};
 use crate::metrics::Metrics;
 use crate::runtime::events::Events;
 use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
@@ -22,6 +22,7 @@ use crate::runtime::partition::load::Source;
 use crate::runtime::partitions::Partitions;
 use crate::runtime::start::Start;
 use crate::store::disk::Disk;
+use crate::store::log::remove_leftovers;
 use crate::store::mem_disk::MemDisk;
 use crate::store::meta::{LedgerStore, Meta};
 use crate::store::os_disk::OsDisk;
@@ -112,6 +113,12 @@ impl World {
         let mut ledger = Ledger::load(loaded, &settings.groups, self.now);
         self.part_settings = part_settings(&self.how, self.incarnation, Arc::clone(&self.rows));
         self.catalog = Arc::clone(ledger.stored_catalog());
+        let dirs = |topic: &Arc<Topic>| {
+            let (name, id, count) = (topic.name.clone(), topic.id, topic.parts.len());
+            (0..count).map(move |index| (format!("{name}-{index}"), id))
+        };
+        let known: BTreeMap<String, TopicId> = self.catalog.iter().flat_map(dirs).collect();
+        remove_leftovers(&self.disk, self.incarnation, &known).expect("a start");
         let partitions = Partitions::new(self.part_settings.clone(), Clock::manual(self.now.wall_ms));
         let (disk, how, catalog) = (self.disk.clone(), self.how, Arc::clone(&self.catalog));
         let of = |_: PartId, row: &PartRow| source(&disk, &how, &catalog, row).map(|source| Source { clean, ..source });
@@ -155,7 +162,7 @@ pub(super) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow
     })
 }
 
-fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::runtime::post::Post>>) -> Settings {
+pub(super) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::runtime::post::Post>>) -> Settings {
     let metrics = Metrics::new(&Config::builtin(), &[]).unwrap();
     Settings {
         incarnation,

@@ -12,6 +12,7 @@ mod failures;
 mod fullness;
 mod gathering;
 mod invariants;
+mod leftovers;
 mod markers;
 mod ordering;
 mod random;
