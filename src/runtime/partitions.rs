@@ -91,6 +91,8 @@ pub struct Partitions {
     syncs: Line<(Arc<Slot>, Syncing)>,
     /// Why partitions are not served: a list of its own, so that who asks need not wait for a turn.
     damages: Mutex<BTreeMap<PartId, String>>,
+    /// Partitions out of service whose files may still be there, under a name that a new one may have.
+    leaving: Mutex<Vec<Arc<Slot>>>,
 }
 
 impl Partitions {
@@ -98,7 +100,15 @@ impl Partitions {
     #[must_use]
     pub fn new(settings: Settings, clock: Clock) -> Self {
         let (turns, syncs) = (Line::default(), Line::default());
-        Self { slots: RwLock::default(), settings, clock, turns, syncs, damages: Mutex::default() }
+        Self {
+            slots: RwLock::default(),
+            settings,
+            clock,
+            turns,
+            syncs,
+            damages: Mutex::default(),
+            leaving: Mutex::default(),
+        }
     }
 
     /// Adds a partition; it is loaded at its first letter.
@@ -204,6 +214,7 @@ impl Partitions {
             let slot = self.slots.write().remove(part);
             if let Some(slot) = slot {
                 self.damages.lock().remove(part);
+                self.leaving.lock().push(Arc::clone(&slot));
                 self.put(&slot, PartLetter::Drop);
             }
         }
@@ -227,13 +238,32 @@ impl Partitions {
 
     /// One turn with these letters. Gives the sync that it is for the caller to run.
     fn step(&self, slot: &Arc<Slot>, letters: Vec<PartLetter>, router: &Router) -> Result<Option<Syncing>, StoreError> {
+        if slot.place.lock().is_unloaded() {
+            self.finish_drops()?;
+        }
         let mut place = slot.place.lock();
         let was_damaged = place.why_damaged().is_some();
         let turn = place.turn(letters, self.clock.now())?;
         self.note_damage(&place, was_damaged);
+        if slot.shared.published().availability == Availability::Gone {
+            self.leaving.lock().retain(|leaving| !Arc::ptr_eq(leaving, slot));
+        }
         drop(place);
         turn.at_once.into_iter().for_each(|post| router.deliver(post));
         Ok(turn.sync.and_then(|syncing| slot.shared.put_in_line(syncing)))
+    }
+
+    /// Before a partition is opened: an owner of the same name that is on its way out must be through with its last
+    /// turn, or it would write into the new one's directory.
+    pub(in crate::runtime) fn finish_drops(&self) -> Result<(), StoreError> {
+        let leaving = self.leaving.lock().clone();
+        for slot in &leaving {
+            let mut place = slot.place.lock();
+            place.turn(vec![PartLetter::Drop], self.clock.now())?;
+            self.damages.lock().remove(&place.part());
+        }
+        self.leaving.lock().retain(|slot| !leaving.iter().any(|gone| Arc::ptr_eq(gone, slot)));
+        Ok(())
     }
 
     /// After a turn, with the place still held: a partition that was dropped in it no longer counts.
@@ -265,7 +295,12 @@ impl Partitions {
         let mut next = Some(first);
         while let Some(syncing) = next {
             let began = self.clock.now();
-            syncing.run()?;
+            match syncing.run() {
+                Ok(()) => {}
+                // Its directory is away under it, with the topic: nobody will read what it failed to bring to disk.
+                Err(_) if slot.shared.published().availability == Availability::Gone => {}
+                Err(error) => return Err(error),
+            }
             router.metrics().synced(SyncedFile::Log, elapsed(began, self.clock.now()));
             let posts = slot.shared.synced(syncing.end(), syncing.then);
             posts.into_iter().for_each(|post| router.deliver(post));

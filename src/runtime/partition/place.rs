@@ -70,6 +70,12 @@ impl Place {
         matches!(self.owned, Owned::Loaded(_))
     }
 
+    /// Whether the partition has not been opened yet.
+    #[must_use]
+    pub fn is_unloaded(&self) -> bool {
+        matches!(self.owned, Owned::Unloaded(_))
+    }
+
     /// The owner, to look at (tests).
     #[cfg(test)]
     pub(crate) fn owner(&self) -> Option<&PartitionOwner> {

@@ -240,3 +240,20 @@ fn reasons_are_listed_without_a_look_at_the_partitions() {
     partitions.remove(&parts);
     assert_eq!((partitions.damaged(), partitions.damages()), (0, Vec::new()));
 }
+
+#[test]
+fn a_partition_on_its_way_out_is_away_before_another_is_opened() {
+    let (mut world, parts) = world_with(&["t"]);
+    assert_eq!(world.plain("a", parts[0]), Ok(0));
+    let rows = std::sync::Arc::clone(&world.rows);
+    let partitions = Partitions::new(part_settings(&world.how, 0, rows), Clock::manual(0));
+    let row = *world.owner.as_ref().unwrap().ledger.part(parts[0]).unwrap();
+    partitions.add(parts[0], source(&world.disk, &world.how, &world.catalog, &row).unwrap());
+    partitions.finish_drops().unwrap();
+    assert!(world.has("t-0"), "it is in service");
+    // The letter waits: there are no threads here.
+    partitions.remove(&parts);
+    assert!(world.has("t-0"));
+    partitions.finish_drops().unwrap();
+    assert!(!world.has("t-0"));
+}
