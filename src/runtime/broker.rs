@@ -349,12 +349,6 @@ impl Broker {
         Err(NotProduced { refusal: Refusal::ConcurrentTransactions, log_start: None })
     }
 
-    /// Stores a batch that nobody waits for (acks=0).
-    pub fn produce_unanswered(&self, part: PartId, batch: &Batch) {
-        let append = letter(None, batch);
-        self.router.deliver(Post::Part(part, append));
-    }
-
     async fn append(&self, part: PartId, batch: &Batch) -> Result<Option<Produced>, NotProduced> {
         let waiting = self.router.mailroom.wait();
         self.router.deliver(Post::Part(part, letter(Some(waiting.to), batch)));
