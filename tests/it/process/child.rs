@@ -169,11 +169,14 @@ impl Server {
         std::fs::read_to_string(log_path(self.dir.path())).unwrap()
     }
 
-    /// The address of its admin port, as its log says.
+    /// The address of its admin port, as its log says; a moment after it serves.
     pub(crate) fn admin(&self) -> String {
-        let log = self.log();
-        let (_, behind) = log.rsplit_once(" admin=").expect("a line that says where the admin port is");
-        behind.split_whitespace().next().unwrap().to_owned()
+        eventually("a line that says where the admin port is", || {
+            let log = self.log();
+            let (_, behind) = log.rsplit_once(" admin=")?;
+            let (address, _) = behind.split_once(' ')?;
+            Some(address.to_owned())
+        })
     }
 
     /// Whether the last start found that the end before it was clean.
