@@ -8,6 +8,7 @@ pub mod clock;
 pub mod config;
 pub mod engine;
 pub mod http;
+pub mod known_bugs;
 pub mod metrics;
 pub mod net;
 pub mod runtime;

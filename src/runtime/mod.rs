@@ -16,5 +16,5 @@ pub mod reading;
 pub mod router;
 mod settings;
 pub mod start;
-#[cfg(test)]
-mod world;
+#[cfg(any(test, simulator))]
+pub mod world;

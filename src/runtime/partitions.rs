@@ -138,7 +138,7 @@ impl Partitions {
     }
 
     /// All places, for a driver that has no threads (tests).
-    #[cfg(test)]
+    #[cfg(any(test, simulator))]
     pub(crate) fn into_places(self) -> BTreeMap<PartId, (Arc<Shared>, Place)> {
         let slots = self.slots.into_inner().into_iter();
         let place =

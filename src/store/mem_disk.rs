@@ -1,9 +1,29 @@
 //! A disk in memory that loses at a power cut what was never synced, and keeps what was.
 //!
-//! Every file has two images, the live one that reads see and the durable one. A cut chooses, sector by sector and name
-//! by name, what of the difference had reached the disk (storage rules 7.1): a lost sector has its old content or zeros,
-//! a size may be there without its data, a rename is whole, a sync that returned success is kept in full.
+//! # Fault model
+//!
+//! Every file has two images, the live one that reads see and the durable one. At a cut ([`MemDisk::crash`], which may
+//! come after any change a disk is asked for, [`Power::off_after`]), per file and independently:
+//!
+//! * Bytes written since the file's last completed sync are kept or lost, sector by sector of [`SECTOR_BYTES`], in any
+//!   combination: so writes reach the disk torn and in any order. A lost sector has its old content, or zeros where
+//!   there was none. A sector is never half old, and bytes beside a write are left alone.
+//! * A size may be there without its data, data without its size, or any size in between.
+//! * The write at which the power goes, and a sync under way then, count as not synced.
+//! * Names made, changed or removed since the directory's last sync are kept or lost, each on its own; a rename is
+//!   whole, and no name leads to another file's content.
+//! * What a sync that returned success covered is kept.
+//!
+//! Before a cut, on demand ([`MemDisk::faults`]): no space or an error at a write, a truncation, a creation, a rename, a
+//! removal; a write that gets a part of its bytes down; a read that fails; a sync that fails. After a failed sync the
+//! pages count as clean: they read back as written, a later sync succeeds, and a cut, or dropping the cache, loses them.
+//! Behind everyone's back ([`MemDisk::damage`]): any change to what was synced. Bits that flip in what was not synced
+//! come with [`MemDisk::crash`] too, where [`Cut::SeedAndFlips`] asks for them.
+//!
+//! Not modelled: a disk that says it synced and did not, and sectors that change without being written, other than by
+//! `damage`. Against those nothing here is promised but that they are noticed.
 
+mod power;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -15,6 +35,7 @@ use parking_lot::Mutex;
 
 use crate::store::disk::{Disk, File};
 use crate::store::faults::{Faults, Operation};
+pub use power::Power;
 use tree::{Node, Tree};
 
 /// Bytes that reach the disk whole or not at all.
@@ -29,6 +50,8 @@ pub enum Cut {
     LoseNothing,
     /// Any of it, chosen by this seed.
     Seed(u64),
+    /// As `Seed`, and what was kept of unsynced sectors may have a bit flipped.
+    SeedAndFlips(u64),
 }
 
 /// Files in memory. Clones are the same disk.
@@ -36,11 +59,12 @@ pub enum Cut {
 pub struct MemDisk {
     tree: Arc<Mutex<Tree>>,
     faults: Faults,
+    power: Power,
 }
 
 impl Default for MemDisk {
     fn default() -> Self {
-        Self { tree: Arc::new(Mutex::new(Tree::new())), faults: Faults::default() }
+        Self { tree: Arc::new(Mutex::new(Tree::new())), faults: Faults::default(), power: Power::default() }
     }
 }
 
@@ -53,12 +77,26 @@ impl MemDisk {
         &self.faults
     }
 
+    /// Its current: how many changes it has been asked for, and when it goes off.
+    #[must_use]
+    pub fn power(&self) -> &Power {
+        &self.power
+    }
+
     /// The disk as it is found after the power went. This one, and every handle to it, belongs to the past.
     #[must_use]
     pub fn crash(&self, cut: Cut) -> Self {
         let mut choice = Choice::new(cut);
         let tree = self.tree.lock().after_cut(&mut choice);
-        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default() }
+        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default(), power: Power::default() }
+    }
+
+    /// The disk as the next process finds it after this one was killed: the machine went on, so reads see what was
+    /// written, and a power cut may still take what was not synced. Handles to this one belong to the past.
+    #[must_use]
+    pub fn killed(&self) -> Self {
+        let tree = self.tree.lock().clone();
+        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default(), power: Power::default() }
     }
 
     /// Bytes of a file as they are now.
@@ -81,7 +119,8 @@ impl MemDisk {
     }
 
     fn handle(&self, path: &Path, node: usize) -> Arc<dyn File> {
-        Arc::new(MemFile { tree: Arc::clone(&self.tree), node, path: path.to_path_buf(), faults: self.faults.clone() })
+        let (tree, path) = (Arc::clone(&self.tree), path.to_path_buf());
+        Arc::new(MemFile { tree, node, path, faults: self.faults.clone(), power: self.power.clone() })
     }
 }
 
@@ -92,6 +131,7 @@ impl Disk for MemDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.power.spend()?;
         self.faults.check(Operation::Create, path)?;
         let mut tree = self.tree.lock();
         if let Ok(node) = tree.file_at(path) {
@@ -112,11 +152,13 @@ impl Disk for MemDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.power.spend()?;
         self.faults.check(Operation::Rename, from)?;
         self.tree.lock().rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.power.spend()?;
         self.faults.check(Operation::Remove, path)?;
         let mut tree = self.tree.lock();
         tree.file_at(path)?;
@@ -124,6 +166,7 @@ impl Disk for MemDisk {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.power.spend()?;
         self.faults.check(Operation::Create, path)?;
         let mut tree = self.tree.lock();
         if tree.resolve(path).is_ok() {
@@ -134,6 +177,7 @@ impl Disk for MemDisk {
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.power.spend()?;
         self.faults.check(Operation::Remove, path)?;
         let mut tree = self.tree.lock();
         let node = tree.resolve(path)?;
@@ -150,6 +194,7 @@ impl Disk for MemDisk {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.power.spend()?;
         self.faults.check(Operation::Sync, path)?;
         let mut tree = self.tree.lock();
         let node = tree.resolve(path)?;
@@ -158,6 +203,7 @@ impl Disk for MemDisk {
     }
 
     fn sync_all(&self) -> io::Result<()> {
+        self.power.spend()?;
         self.faults.check(Operation::Sync, Path::new(""))?;
         self.tree.lock().sync_all();
         Ok(())
@@ -173,6 +219,7 @@ struct MemFile {
     node: usize,
     path: PathBuf,
     faults: Faults,
+    power: Power,
 }
 
 impl MemFile {
@@ -183,6 +230,10 @@ impl MemFile {
 
 impl File for MemFile {
     fn write_at(&self, parts: &[IoSlice<'_>], pos: u64) -> io::Result<()> {
+        let last = self.power.spend();
+        if last.is_err() && !self.power.is_going() {
+            return last;
+        }
         self.faults.write(&self.path, parts, |parts| {
             let mut at = usize::try_from(pos).map_err(|_| io::ErrorKind::FileTooLarge)?;
             self.with(|file| {
@@ -191,10 +242,12 @@ impl File for MemFile {
                     at = at.saturating_add(part.len());
                 }
             })
-        })
+        })?;
+        last
     }
 
     fn read_at(&self, buf: &mut [u8], pos: u64) -> io::Result<usize> {
+        self.power.check()?;
         self.faults.check(Operation::Read, &self.path)?;
         self.with(|file| {
             file.cold = false;
@@ -203,6 +256,7 @@ impl File for MemFile {
     }
 
     fn read_at_nowait(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>> {
+        self.power.check()?;
         self.faults.check(Operation::Read, &self.path)?;
         self.with(|file| if file.cold { None } else { Some(file.read(buf, pos)) })
     }
@@ -212,12 +266,14 @@ impl File for MemFile {
     }
 
     fn truncate(&self, size: u64) -> io::Result<()> {
+        self.power.spend()?;
         self.faults.check(Operation::Truncate, &self.path)?;
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
         self.with(|file| file.truncate(size))
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.power.spend()?;
         if let Some(fault) = self.faults.strike(Operation::Sync, &self.path) {
             self.with(FileNode::fail_sync)?;
             return Err(fault.error());
@@ -312,6 +368,8 @@ impl FileNode {
         for sector in &self.dirty {
             if choice.loses() {
                 restore(&mut image, &self.durable, *sector);
+            } else if let Some(bit) = choice.flips() {
+                flip(&mut image, *sector, bit, self.durable.len());
             }
         }
         let size = choice.between(self.durable.len(), self.live.len());
@@ -332,6 +390,16 @@ fn restore(image: &mut [u8], from: &[u8], sector: usize) {
     }
 }
 
+/// Flips one bit of a sector, where it belongs to no byte that was synced.
+fn flip(image: &mut [u8], sector: usize, bit: u64, synced: usize) {
+    let at = usize::try_from(bit / 8).unwrap_or(0).saturating_add(sector.saturating_mul(SECTOR_BYTES));
+    if at >= synced
+        && let Some(byte) = image.get_mut(at)
+    {
+        *byte ^= 1 << (bit % 8);
+    }
+}
+
 /// Chooses what a cut takes.
 struct Choice {
     cut: Cut,
@@ -341,7 +409,7 @@ struct Choice {
 impl Choice {
     fn new(cut: Cut) -> Self {
         let state = match cut {
-            Cut::Seed(seed) => seed,
+            Cut::Seed(seed) | Cut::SeedAndFlips(seed) => seed,
             Cut::LoseAll | Cut::LoseNothing => 0,
         };
         Self { cut, state }
@@ -351,7 +419,16 @@ impl Choice {
         match self.cut {
             Cut::LoseAll => true,
             Cut::LoseNothing => false,
-            Cut::Seed(_) => self.draw().is_multiple_of(2),
+            Cut::Seed(_) | Cut::SeedAndFlips(_) => self.draw().is_multiple_of(2),
+        }
+    }
+
+    /// Which bit of a sector that was kept is another one now, if any.
+    fn flips(&mut self) -> Option<u64> {
+        let cut = self.cut;
+        match cut {
+            Cut::SeedAndFlips(_) if self.draw().is_multiple_of(16) => Some(self.draw() % 4096),
+            Cut::SeedAndFlips(_) | Cut::Seed(_) | Cut::LoseAll | Cut::LoseNothing => None,
         }
     }
 
@@ -360,7 +437,7 @@ impl Choice {
         match self.cut {
             Cut::LoseAll => durable,
             Cut::LoseNothing => live,
-            Cut::Seed(_) => {
+            Cut::Seed(_) | Cut::SeedAndFlips(_) => {
                 let (low, high) = (durable.min(live), durable.max(live));
                 let span = u64::try_from(high - low).unwrap_or(0).saturating_add(1);
                 match self.draw() % 3 {

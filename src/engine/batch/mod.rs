@@ -7,7 +7,7 @@ pub mod check;
 mod inflate;
 pub mod marker;
 pub mod records;
-#[cfg(test)]
+#[cfg(any(test, simulator))]
 pub(crate) mod samples;
 
 pub use inflate::{Broken, unpacked_limit};

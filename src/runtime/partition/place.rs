@@ -77,7 +77,7 @@ impl Place {
     }
 
     /// The owner, to look at (tests).
-    #[cfg(test)]
+    #[cfg(any(test, simulator))]
     pub(crate) fn owner(&self) -> Option<&PartitionOwner> {
         match &self.owned {
             Owned::Loaded(owner) => Some(owner),

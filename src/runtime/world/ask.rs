@@ -26,89 +26,91 @@ use crate::store::meta::LedgerStore;
 
 /// One batch, as a reader finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) header: Header,
+pub(crate) struct Found {
+    pub(crate) header: Header,
     /// For a marker, how the transaction ended.
-    pub(super) marker: Option<Outcome>,
+    pub(crate) marker: Option<Outcome>,
     /// The records' bytes.
-    pub(super) payload: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
 }
 
-pub(super) fn id(name: &str) -> TransactionalId {
+pub(crate) fn id(name: &str) -> TransactionalId {
     TransactionalId::from(name)
 }
 
-pub(super) fn group(name: &str) -> GroupId {
+pub(crate) fn group(name: &str) -> GroupId {
     GroupId::from(name)
 }
 
-pub(super) fn nobody() -> Claim {
+pub(crate) fn nobody() -> Claim {
     Claim { generation: -1, member: MemberId::from(""), instance: None }
 }
 
-pub(super) fn at(offset: Offset) -> Position {
+pub(crate) fn at(offset: Offset) -> Position {
     Position { offset, leader_epoch: -1, metadata: String::new() }
 }
 
 impl World {
-    pub(super) fn ask(&mut self, command: Command) -> ReplyTo {
+    pub(crate) fn ask(&mut self, command: Command) -> ReplyTo {
         let to = self.reply();
         self.deliver(Post::Ledger(LedgerLetter::Ask(to, command)));
         to
     }
 
-    pub(super) fn reply(&mut self) -> ReplyTo {
+    pub(crate) fn reply(&mut self) -> ReplyTo {
         self.asked += 1;
         ReplyTo(self.asked)
     }
 
-    pub(super) fn fake(&self) -> FakeDb {
+    pub(crate) fn fake(&self) -> FakeDb {
         match &self.db {
             Db::Fake(db) => db.clone(),
+            #[cfg(test)]
             Db::Real { .. } => panic!("this world writes into SQLite"),
+            Db::Simulated { .. } => panic!("this world writes into SQLite"),
         }
     }
 
     // ---- questions, not yet answered ----
 
-    pub(super) fn ask_init(&mut self, name: &str, timeout_ms: i32) -> ReplyTo {
+    pub(crate) fn ask_init(&mut self, name: &str, timeout_ms: i32) -> ReplyTo {
         self.ask(Command::InitProducer { id: Some(id(name)), timeout_ms, expected: None })
     }
 
-    pub(super) fn ask_add(&mut self, name: &str, producer: Producer, parts: &[PartId]) -> ReplyTo {
+    pub(crate) fn ask_add(&mut self, name: &str, producer: Producer, parts: &[PartId]) -> ReplyTo {
         let addition = Addition::Parts(parts.iter().copied().collect());
         self.ask(Command::Add { id: id(name), producer, addition })
     }
 
-    pub(super) fn ask_add_group(&mut self, name: &str, producer: Producer, of: &str) -> ReplyTo {
+    pub(crate) fn ask_add_group(&mut self, name: &str, producer: Producer, of: &str) -> ReplyTo {
         self.ask(Command::Add { id: id(name), producer, addition: Addition::Group(group(of)) })
     }
 
-    pub(super) fn ask_stage(&mut self, name: &str, producer: Producer, of: &str, offset: (PartId, Offset)) -> ReplyTo {
+    pub(crate) fn ask_stage(&mut self, name: &str, producer: Producer, of: &str, offset: (PartId, Offset)) -> ReplyTo {
         let offsets = vec![(offset.0, at(offset.1))];
         let (id, group, claim) = (id(name), group(of), nobody());
         self.ask(Command::StageOffsets(StageOffsets { id, producer, group, claim, offsets }))
     }
 
-    pub(super) fn ask_commit(&mut self, of: &str, part: PartId, offset: Offset) -> ReplyTo {
+    pub(crate) fn ask_commit(&mut self, of: &str, part: PartId, offset: Offset) -> ReplyTo {
         let (group, claim, offsets) = (group(of), nobody(), vec![(part, at(offset))]);
         self.ask(Command::CommitOffsets(CommitOffsets { group, claim, offsets, retention_ms: None }))
     }
 
-    pub(super) fn ask_end(&mut self, name: &str, producer: Producer, outcome: Outcome) -> ReplyTo {
+    pub(crate) fn ask_end(&mut self, name: &str, producer: Producer, outcome: Outcome) -> ReplyTo {
         self.ask(Command::EndTxn { id: id(name), producer, outcome })
     }
 
-    pub(super) fn ask_verify(&mut self, name: &str, producer: Producer, part: PartId) -> ReplyTo {
+    pub(crate) fn ask_verify(&mut self, name: &str, producer: Producer, part: PartId) -> ReplyTo {
         self.ask(Command::Verify { id: id(name), producer, part })
     }
 
-    pub(super) fn ask_delete(&mut self, topic: &str) -> ReplyTo {
+    pub(crate) fn ask_delete(&mut self, topic: &str) -> ReplyTo {
         self.ask(Command::DeleteTopics(vec![TopicKey::Name(TopicName::from(topic))]))
     }
 
     /// A transactional batch of one record on its way to its partition.
-    pub(super) fn ask_produce(&mut self, name: &str, (producer, sequence): (Producer, i32), part: PartId) -> ReplyTo {
+    pub(crate) fn ask_produce(&mut self, name: &str, (producer, sequence): (Producer, i32), part: PartId) -> ReplyTo {
         let value = format!("{name} {} {} {sequence}", producer.id, producer.epoch);
         let header = Header {
             attributes: 0x10,
@@ -121,11 +123,11 @@ impl World {
     }
 
     /// A plain batch of one record.
-    pub(super) fn ask_plain(&mut self, value: &str, part: PartId) -> ReplyTo {
+    pub(crate) fn ask_plain(&mut self, value: &str, part: PartId) -> ReplyTo {
         self.ask_append(header(1), None, (value, part))
     }
 
-    fn ask_append(&mut self, header: Header, name: Option<&str>, (value, part): (&str, PartId)) -> ReplyTo {
+    pub(crate) fn ask_append(&mut self, header: Header, name: Option<&str>, (value, part): (&str, PartId)) -> ReplyTo {
         let to = self.reply();
         let batch = seal(&header, &encode(&[Entry { value: Some(value.into()), ..Entry::default() }]));
         let append = Append {
@@ -142,18 +144,18 @@ impl World {
 
     // ---- answers ----
 
-    pub(super) fn is_answered(&self, to: ReplyTo) -> bool {
+    pub(crate) fn is_answered(&self, to: ReplyTo) -> bool {
         self.answers.contains_key(&to)
     }
 
     /// The answer, taken away.
-    pub(super) fn answer(&mut self, to: ReplyTo) -> Answer {
+    pub(crate) fn answer(&mut self, to: ReplyTo) -> Answer {
         let answer = self.answers.remove(&to);
         answer.unwrap_or_else(|| panic!("{to:?} is not answered: {:#?}", self.trace))
     }
 
     /// The answer of a request that has nothing to tell but yes or no.
-    pub(super) fn verdict(&mut self, to: ReplyTo) -> Result<(), Refusal> {
+    pub(crate) fn verdict(&mut self, to: ReplyTo) -> Result<(), Refusal> {
         match self.answer(to) {
             Answer::Done => Ok(()),
             Answer::Refused(refusal) => Err(refusal),
@@ -174,7 +176,7 @@ impl World {
 
     /// The answer of a Produce; a batch whose permission the partition does not know asks the ledger why, and comes
     /// again, as at the edge.
-    pub(super) fn produced(&mut self, to: ReplyTo) -> Result<Produced, Refusal> {
+    pub(crate) fn produced(&mut self, to: ReplyTo) -> Result<Produced, Refusal> {
         match self.answer(to) {
             Answer::Produced(produced) => Ok(produced),
             Answer::Refused(refusal) | Answer::RefusedAt(refusal, _) => Err(refusal),
@@ -184,13 +186,13 @@ impl World {
 
     // ---- questions with their answers, the world coming to rest in between ----
 
-    pub(super) fn topic(&mut self, name: &str, partitions: i32) -> Vec<PartId> {
+    pub(crate) fn topic(&mut self, name: &str, partitions: i32) -> Vec<PartId> {
         let mut topic_id = [7; 16];
         topic_id.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
         self.topic_as(TopicId(topic_id), name, partitions)
     }
 
-    pub(super) fn topic_as(&mut self, topic_id: TopicId, name: &str, partitions: i32) -> Vec<PartId> {
+    pub(crate) fn topic_as(&mut self, topic_id: TopicId, name: &str, partitions: i32) -> Vec<PartId> {
         let spec = CreateTopic { partitions: Some(partitions), ..CreateTopic::by_defaults(name) };
         let to = self.ask(Command::CreateTopics(vec![(spec, topic_id)]));
         self.run_to_rest();
@@ -200,17 +202,17 @@ impl World {
         topic.parts.clone()
     }
 
-    pub(super) fn init(&mut self, name: &str) -> Producer {
+    pub(crate) fn init(&mut self, name: &str) -> Producer {
         self.init_with(name, 60_000)
     }
 
-    pub(super) fn init_with(&mut self, name: &str, timeout_ms: i32) -> Producer {
+    pub(crate) fn init_with(&mut self, name: &str, timeout_ms: i32) -> Producer {
         let to = self.ask_init(name, timeout_ms);
         self.run_to_rest();
         self.owner_answered(to).expect("an owner")
     }
 
-    pub(super) fn owner_answered(&mut self, to: ReplyTo) -> Result<Producer, Refusal> {
+    pub(crate) fn owner_answered(&mut self, to: ReplyTo) -> Result<Producer, Refusal> {
         match self.answer(to) {
             Answer::Producer(producer) => Ok(producer),
             Answer::Refused(refusal) => Err(refusal),
@@ -218,19 +220,19 @@ impl World {
         }
     }
 
-    pub(super) fn add(&mut self, name: &str, producer: Producer, parts: &[PartId]) {
+    pub(crate) fn add(&mut self, name: &str, producer: Producer, parts: &[PartId]) {
         let to = self.ask_add(name, producer, parts);
         self.run_to_rest();
         self.verdict(to).expect("added");
     }
 
-    pub(super) fn produce(&mut self, name: &str, batch: (Producer, i32), part: PartId) -> Offset {
+    pub(crate) fn produce(&mut self, name: &str, batch: (Producer, i32), part: PartId) -> Offset {
         let to = self.ask_produce(name, batch, part);
         self.run_to_rest();
         self.produced(to).expect("produced").base_offset
     }
 
-    pub(super) fn stage(&mut self, name: &str, producer: Producer, of: &str, offset: (PartId, Offset)) {
+    pub(crate) fn stage(&mut self, name: &str, producer: Producer, of: &str, offset: (PartId, Offset)) {
         let added = self.ask_add_group(name, producer, of);
         self.run_to_rest();
         self.verdict(added).expect("added");
@@ -239,13 +241,13 @@ impl World {
         self.verdict(staged).expect("staged");
     }
 
-    pub(super) fn end(&mut self, name: &str, producer: Producer, outcome: Outcome) -> Result<(), Refusal> {
+    pub(crate) fn end(&mut self, name: &str, producer: Producer, outcome: Outcome) -> Result<(), Refusal> {
         let to = self.ask_end(name, producer, outcome);
         self.run_to_rest();
         self.verdict(to)
     }
 
-    pub(super) fn offset(&mut self, of: &str, part: PartId, stable: bool) -> Seen {
+    pub(crate) fn offset(&mut self, of: &str, part: PartId, stable: bool) -> Seen {
         let command = Command::FetchOffsets { group: group(of), parts: Some(vec![part]), require_stable: stable };
         let to = self.ask(command);
         self.run_to_rest();
@@ -253,14 +255,14 @@ impl World {
         offsets.into_iter().next().expect("one").1
     }
 
-    pub(super) fn described(&mut self, name: &str) -> Described {
+    pub(crate) fn described(&mut self, name: &str) -> Described {
         let to = self.ask(Command::DescribeTxns(vec![id(name)]));
         self.run_to_rest();
         let Answer::Txns(txns) = self.answer(to) else { panic!("not transactions") };
         txns.into_iter().next().expect("one").expect("known")
     }
 
-    pub(super) fn grouped(&mut self, to: ReplyTo) -> GroupAnswer {
+    pub(crate) fn grouped(&mut self, to: ReplyTo) -> GroupAnswer {
         match self.answer(to) {
             Answer::Group(answer) => *answer,
             other => panic!("{to:?}: {other:?}"),
@@ -270,7 +272,7 @@ impl World {
     // ---- readers ----
 
     /// Everything a reader may have, up to what it may have.
-    pub(super) fn read(&self, part: PartId, committed: bool) -> Vec<Found> {
+    pub(crate) fn read(&self, part: PartId, committed: bool) -> Vec<Found> {
         let entry = self.parts.get(&part).expect("a partition");
         let view = entry.shared.published();
         if view.availability != Availability::Open {
@@ -294,7 +296,7 @@ impl World {
     }
 
     /// What a read_committed consumer delivers: no marker, nothing of an aborted transaction.
-    pub(super) fn read_committed(&self, part: PartId) -> Vec<Found> {
+    pub(crate) fn read_committed(&self, part: PartId) -> Vec<Found> {
         let entry = self.parts.get(&part).expect("a partition");
         let Some(reader) = entry.shared.reader() else { return Vec::new() };
         let view = entry.shared.published();
@@ -321,7 +323,7 @@ impl World {
     }
 
     /// The markers a reader meets: producer, outcome, offset.
-    pub(super) fn markers(&self, part: PartId) -> Vec<(Producer, Outcome, Offset)> {
+    pub(crate) fn markers(&self, part: PartId) -> Vec<(Producer, Outcome, Offset)> {
         let found = self.read(part, false).into_iter();
         found
             .filter_map(|found| {
@@ -332,7 +334,7 @@ impl World {
     }
 }
 
-fn split(mut bytes: &[u8], found: &mut Vec<Found>) {
+pub(crate) fn split(mut bytes: &[u8], found: &mut Vec<Found>) {
     while let Some(header) = Header::read(bytes) {
         let (batch, rest) = bytes.split_at(header.size().expect("a whole batch"));
         let marker = marker::read(batch).and_then(|marker| marker.outcome);
@@ -343,7 +345,7 @@ fn split(mut bytes: &[u8], found: &mut Vec<Found>) {
 
 impl World {
     /// Goes on until a request is answered.
-    pub(super) fn until_answered(&mut self, to: ReplyTo) -> Result<(), Refusal> {
+    pub(crate) fn until_answered(&mut self, to: ReplyTo) -> Result<(), Refusal> {
         while !self.is_answered(to) {
             assert!(self.step_anything(), "{to:?} is never answered: {:#?}", self.trace);
         }
@@ -353,7 +355,7 @@ impl World {
 
 impl World {
     /// Makes `member` the only member of a group; gives its claim.
-    pub(super) fn member(&mut self, of: &str, member: &str) -> Claim {
+    pub(crate) fn member(&mut self, of: &str, member: &str) -> Claim {
         let join = Join {
             member: MemberId::from(""),
             instance: None,
@@ -381,7 +383,7 @@ impl World {
 
 impl World {
     /// Makes it known, on disk, that partitions have been part of transactions.
-    pub(super) fn warm(&mut self, parts: &[PartId]) {
+    pub(crate) fn warm(&mut self, parts: &[PartId]) {
         let mut db = self.fake();
         let ledger = &mut self.owner.as_mut().expect("an owner").ledger;
         for part in parts {
@@ -396,7 +398,7 @@ impl World {
 
 impl World {
     /// Opens a partition that was not used since the start.
-    pub(super) fn load(&mut self, part: PartId) {
+    pub(crate) fn load(&mut self, part: PartId) {
         self.deliver(Post::Part(part, PartLetter::Load));
         self.run_to_rest();
     }

@@ -11,6 +11,7 @@ use crate::config::{Config, Durability, MarkerSync};
 use crate::engine::batch::check::Times;
 use crate::engine::catalog::{BrokerLevels, Catalog, Defaults, Replication, Topic};
 use crate::engine::ledger::Ledger;
+use crate::engine::ledger::recover::Loaded;
 use crate::engine::ledger::rows::PartRow;
 use crate::engine::log::LogSettings;
 use crate::engine::{Now, PartId, TopicId, group};
@@ -20,21 +21,24 @@ use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
 use crate::runtime::partition::Settings;
 use crate::runtime::partition::load::Source;
 use crate::runtime::partitions::Partitions;
+use crate::runtime::post::{LedgerLetter, PartLetter, Post};
 use crate::runtime::start::Start;
+use crate::store::StoreError;
 use crate::store::disk::Disk;
 use crate::store::log::remove_leftovers;
 use crate::store::mem_disk::MemDisk;
-use crate::store::meta::{LedgerStore, Meta};
+use crate::store::meta::{Boot, LedgerStore, Meta, WalFile};
+#[cfg(test)]
 use crate::store::os_disk::OsDisk;
 use crate::store::tickets::Lane;
 
 /// How a world is made.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct How {
-    pub(super) durability: Durability,
-    pub(super) marker_sync: MarkerSync,
-    pub(super) id_expiration_ms: i64,
-    pub(super) segment_bytes: u32,
+pub(crate) struct How {
+    pub(crate) durability: Durability,
+    pub(crate) marker_sync: MarkerSync,
+    pub(crate) id_expiration_ms: i64,
+    pub(crate) segment_bytes: u32,
 }
 
 impl Default for How {
@@ -50,18 +54,19 @@ impl Default for How {
 
 impl World {
     /// A world whose ledger writes into memory.
-    pub(super) fn new(how: How) -> Self {
+    pub(crate) fn new(how: How) -> Self {
         Self::on(how, Db::Fake(FakeDb::default()))
     }
 
-    /// A world whose ledger writes into SQLite.
-    pub(super) fn on_sqlite(how: How) -> Self {
+    /// A world whose ledger writes into SQLite, in a directory of its own.
+    #[cfg(test)]
+    pub(crate) fn on_sqlite(how: How) -> Self {
         let root = Arc::new(tempfile::tempdir().unwrap());
-        let (_, wal) = open_meta(root.path());
+        let (_, _, wal) = open_meta(OsDisk::new(root.path()).unwrap(), root.path()).unwrap();
         Self::on(how, Db::Real { root, wal })
     }
 
-    fn on(how: How, db: Db) -> Self {
+    pub(crate) fn on(how: How, db: Db) -> Self {
         let rows = Arc::new(Lane::new(0));
         let mut world = Self {
             now: Now { mono_ms: 0, wall_ms: 1_700_000_000_000 },
@@ -79,6 +84,7 @@ impl World {
             asked: 0,
             answers: BTreeMap::new(),
             trace: Vec::new(),
+            tracing: true,
             broken: None,
             ledger_turns: 0,
         };
@@ -86,29 +92,24 @@ impl World {
         world
     }
 
-    /// Starts from what the store and the disk hold, as the server does.
-    pub(super) fn start(&mut self, clean: bool) {
+    /// Starts from what the store and the disk hold, as the server does. A start that fails leaves the world broken.
+    pub(crate) fn start(&mut self, clean: bool) {
         self.incarnation += 1;
         // The monotonic clock's zero is the process's start.
         self.now.mono_ms = 0;
         self.broken = None;
+        self.owner = None;
         self.inbox.clear();
         self.parts.clear();
         self.rows = Arc::new(Lane::new(0));
-        let mut store: Box<dyn LedgerStore>;
-        let loaded = match &mut self.db {
-            Db::Fake(db) => {
-                store = Box::new(db.clone());
-                db.load()
-            }
-            Db::Real { root, wal } => {
-                let (meta, fresh) = open_meta(root.path());
-                *wal = fresh;
-                let loaded = meta.load().unwrap();
-                store = Box::new(meta);
-                loaded
-            }
-        };
+        self.written = 0;
+        if let Err(error) = self.try_start(clean) {
+            self.breaks(&error.to_string());
+        }
+    }
+
+    fn try_start(&mut self, clean: bool) -> Result<(), StoreError> {
+        let (mut store, loaded, clean) = self.open_store(clean)?;
         let settings = ledger_settings(&self.how, self.incarnation);
         let mut ledger = Ledger::load(loaded, &settings.groups, self.now);
         self.part_settings = part_settings(&self.how, self.incarnation, Arc::clone(&self.rows));
@@ -118,20 +119,16 @@ impl World {
             (0..count).map(move |index| (format!("{name}-{index}"), id))
         };
         let known: BTreeMap<String, TopicId> = self.catalog.iter().flat_map(dirs).collect();
-        remove_leftovers(&self.disk, self.incarnation, &known).expect("a start");
+        remove_leftovers(&self.disk, self.incarnation, &known)?;
         let partitions = Partitions::new(self.part_settings.clone(), Clock::manual(self.now.wall_ms));
         let (disk, how, catalog) = (self.disk.clone(), self.how, Arc::clone(&self.catalog));
         let of = |_: PartId, row: &PartRow| source(&disk, &how, &catalog, row).map(|source| Source { clean, ..source });
         Start { ledger: &mut ledger, settings: &self.part_settings, clean, source: &of, now: self.now }
-            .run(&partitions)
-            .expect("a start");
+            .run(&partitions)?;
         if !ledger.rows().is_empty() {
-            store.commit(ledger.rows()).expect("room for a start");
+            store.commit(ledger.rows())?;
         }
-        match &self.db {
-            Db::Fake(db) => db.flush(),
-            Db::Real { wal, .. } => wal.sync().unwrap(),
-        }
+        self.sync_rows()?;
         ledger.commit();
         self.written = store.written();
         assert!(self.rows.reached(self.written).is_empty(), "nobody waits before a start is over");
@@ -139,16 +136,73 @@ impl World {
         self.parts = partitions.into_places().into_iter().map(part).collect();
         let events = self.part_settings.events.clone();
         self.owner = Some(LedgerOwner::new(ledger, store, settings, events));
+        Ok(())
+    }
+
+    /// The ledger's store, its rows, and whether the end before was clean.
+    fn open_store(&mut self, clean: bool) -> Result<(Box<dyn LedgerStore>, Loaded, bool), StoreError> {
+        Ok(match &mut self.db {
+            Db::Fake(db) => (Box::new(db.clone()), db.load(), clean),
+            #[cfg(test)]
+            Db::Real { root, wal } => {
+                let (meta, _, fresh) = open_meta(OsDisk::new(root.path()).unwrap(), root.path())?;
+                *wal = fresh;
+                let loaded = meta.load()?;
+                (Box::new(meta), loaded, clean)
+            }
+            Db::Simulated { mount, wal } => {
+                let root = mount(&self.disk);
+                let (meta, boot, fresh) = open_meta(self.disk.clone(), &root)?;
+                *wal = Some(fresh);
+                self.incarnation = boot.incarnation;
+                let loaded = meta.load()?;
+                (Box::new(meta), loaded, boot.clean)
+            }
+        })
+    }
+
+    /// Everything the ledger has committed reaches the disk.
+    pub(crate) fn sync_rows(&self) -> Result<(), StoreError> {
+        match &self.db {
+            Db::Fake(db) => {
+                db.flush();
+                Ok(())
+            }
+            #[cfg(test)]
+            Db::Real { wal, .. } => wal.sync(),
+            Db::Simulated { wal, .. } => wal.as_ref().map_or(Ok(()), WalFile::sync),
+        }
+    }
+
+    /// Stops as the server does: whoever waits is sent away, logs are closed, the store is marked clean.
+    pub(crate) fn stop(&mut self) {
+        self.deliver(Post::Ledger(LedgerLetter::Settle));
+        self.run_to_rest();
+        let parts: Vec<PartId> = self.parts.keys().copied().collect();
+        for part in parts {
+            if self.parts.get(&part).is_some_and(|entry| !entry.place.is_unloaded()) {
+                self.deliver(Post::Part(part, PartLetter::Close));
+            }
+        }
+        self.run_to_rest();
+        self.deliver(Post::Ledger(LedgerLetter::Stop));
+        self.run_to_rest();
+        if self.broken.is_some() {
+            return;
+        }
+        let closed = self.owner.take().map(|owner| owner.into_store().close());
+        if let Some(Err(error)) = closed {
+            self.breaks(&error.to_string());
+        }
     }
 }
 
-fn open_meta(root: &Path) -> (Meta, crate::store::meta::WalFile) {
-    let disk: Arc<dyn Disk> = Arc::new(OsDisk::new(root).unwrap());
-    let (meta, _, wal) = Meta::open(&disk, root, "cluster").unwrap();
-    (meta, wal)
+fn open_meta(disk: impl Disk + 'static, root: &Path) -> Result<(Meta, Boot, WalFile), StoreError> {
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    Meta::open(&disk, root, "cluster")
 }
 
-pub(super) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow) -> Option<Source> {
+pub(crate) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow) -> Option<Source> {
     let topic = catalog.topic_by_id(row.topic)?;
     Some(Source {
         disk: Arc::new(disk.clone()),
@@ -162,7 +216,7 @@ pub(super) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow
     })
 }
 
-pub(super) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::runtime::post::Post>>) -> Settings {
+pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::runtime::post::Post>>) -> Settings {
     let metrics = Metrics::new(&Config::builtin(), &[]).unwrap();
     Settings {
         incarnation,
@@ -174,7 +228,7 @@ pub(super) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::r
     }
 }
 
-fn ledger_settings(how: &How, incarnation: i32) -> LedgerSettings {
+pub(crate) fn ledger_settings(how: &How, incarnation: i32) -> LedgerSettings {
     LedgerSettings {
         incarnation,
         max_timeout_ms: 900_000,

@@ -10,7 +10,7 @@ use crate::runtime::partition::published::{Availability, Published};
 
 /// What readers have been shown: it is never taken back within a run, and durable parts not over one.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(crate) struct Shown {
     views: BTreeMap<PartId, Published>,
     /// Every offset that readers were given, with what was there.
     given: BTreeMap<(PartId, Offset), Vec<u8>>,
@@ -18,7 +18,7 @@ pub(super) struct Shown {
 
 impl Shown {
     /// Looks at every partition now.
-    pub(super) fn look(&mut self, world: &World) {
+    pub(crate) fn look(&mut self, world: &World) {
         let parts: Vec<PartId> = world.parts.keys().copied().collect();
         for part in parts {
             let view = world.published(part);
@@ -48,7 +48,7 @@ impl Shown {
 }
 
 /// T-1202 (2), (3): every open transaction of a log is one that the ledger knows.
-pub(super) fn nothing_hangs(world: &World) {
+pub(crate) fn nothing_hangs(world: &World) {
     let ledger = &world.owner.as_ref().expect("an owner").ledger;
     for (part, entry) in &world.parts {
         let Some(owner) = entry.place.owner() else { continue };
@@ -68,7 +68,7 @@ pub(super) fn nothing_hangs(world: &World) {
 }
 
 /// T-1202 (4): nothing is stored twice.
-pub(super) fn nothing_twice(world: &World, part: PartId) {
+pub(crate) fn nothing_twice(world: &World, part: PartId) {
     let mut seen = BTreeSet::new();
     for found in world.read(part, false).into_iter().filter(|found| found.marker.is_none()) {
         if let Some(producer) = found.header.producer() {
@@ -79,7 +79,7 @@ pub(super) fn nothing_twice(world: &World, part: PartId) {
 }
 
 /// In the end nothing is under way: no debt, nothing pending, nobody waits, no permission is shut for ever.
-pub(super) fn all_at_rest(world: &World) {
+pub(crate) fn all_at_rest(world: &World) {
     let ledger = &world.owner.as_ref().expect("an owner").ledger;
     assert_eq!(ledger.debts().count(), 0, "P6: a debt stays");
     for (id, txn) in ledger.txns.iter() {
@@ -98,6 +98,6 @@ pub(super) fn all_at_rest(world: &World) {
 }
 
 /// The producers of the markers in a partition, for readers of a trace.
-pub(super) fn epochs(world: &World, part: PartId) -> Vec<Producer> {
+pub(crate) fn epochs(world: &World, part: PartId) -> Vec<Producer> {
     world.markers(part).into_iter().map(|(producer, _, _)| producer).collect()
 }

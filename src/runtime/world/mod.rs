@@ -4,19 +4,28 @@
 //! test can stop the world between any two steps, look, cut the power, and go on; what it proves holds for the shell of
 //! threads too, which only carries and waits.
 
-mod ask;
-mod build;
-mod store;
+pub(crate) mod ask;
+pub(crate) mod build;
+pub(crate) mod store;
 
+#[cfg(test)]
 mod failures;
+#[cfg(test)]
 mod fullness;
+#[cfg(test)]
 mod gathering;
-mod invariants;
+pub(crate) mod invariants;
+#[cfg(test)]
 mod leftovers;
+#[cfg(test)]
 mod markers;
+#[cfg(test)]
 mod ordering;
+#[cfg(test)]
 mod random;
+#[cfg(test)]
 mod restarts;
+#[cfg(test)]
 mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -40,50 +49,73 @@ use store::FakeDb;
 const TURNS_MAX: usize = 5_000;
 
 /// Where the ledger's rows are.
-enum Db {
+pub(crate) enum Db {
+    /// Rows in memory.
     Fake(FakeDb),
+    /// SQLite on a directory of its own, which no power cut hits.
+    #[cfg(test)]
     Real { root: Arc<tempfile::TempDir>, wal: WalFile },
+    /// SQLite on the world's own disk; `mount` gives the path under which SQLite finds a disk.
+    Simulated { mount: fn(&MemDisk) -> PathBuf, wal: Option<WalFile> },
 }
 
 /// A partition and what is on its way.
-struct Part {
-    place: Place,
-    shared: Arc<Shared>,
-    mail: VecDeque<PartLetter>,
-    sync: Option<Syncing>,
+pub(crate) struct Part {
+    pub(crate) place: Place,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) mail: VecDeque<PartLetter>,
+    pub(crate) sync: Option<Syncing>,
 }
 
 /// The broker behind its edges.
-pub(super) struct World {
-    now: Now,
-    how: How,
-    incarnation: i32,
-    disk: MemDisk,
-    db: Db,
-    owner: Option<LedgerOwner>,
-    rows: Arc<Lane<Post>>,
-    written: u64,
-    part_settings: Settings,
-    parts: BTreeMap<PartId, Part>,
-    catalog: Arc<Catalog>,
-    inbox: VecDeque<LedgerLetter>,
-    asked: u64,
-    answers: BTreeMap<ReplyTo, Answer>,
-    trace: Vec<String>,
-    broken: Option<String>,
-    ledger_turns: usize,
+pub(crate) struct World {
+    pub(crate) now: Now,
+    pub(crate) how: How,
+    pub(crate) incarnation: i32,
+    pub(crate) disk: MemDisk,
+    pub(crate) db: Db,
+    pub(crate) owner: Option<LedgerOwner>,
+    pub(crate) rows: Arc<Lane<Post>>,
+    pub(crate) written: u64,
+    pub(crate) part_settings: Settings,
+    pub(crate) parts: BTreeMap<PartId, Part>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) inbox: VecDeque<LedgerLetter>,
+    pub(crate) asked: u64,
+    pub(crate) answers: BTreeMap<ReplyTo, Answer>,
+    /// What happened, in words, unless nobody wants to know.
+    pub(crate) trace: Vec<String>,
+    pub(crate) tracing: bool,
+    pub(crate) broken: Option<String>,
+    pub(crate) ledger_turns: usize,
 }
 
 impl World {
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+        if self.tracing {
+            let line = line();
+            self.trace.push(line);
+        }
+    }
+
+    /// Whether the power went off: what was going on then is not told to anybody.
+    pub(crate) fn lost_power(&mut self) -> bool {
+        let off = self.disk.power().is_off();
+        if off && self.broken.is_none() {
+            self.breaks("the power is off");
+        }
+        off
+    }
+
     // ---- steps ----
 
     /// The ledger takes everything in its inbox.
-    fn turn_ledger(&mut self) {
+    pub(crate) fn turn_ledger(&mut self) {
         self.turn_ledger_with(usize::MAX);
     }
 
     /// The ledger takes the first letters of its inbox.
-    fn turn_ledger_with(&mut self, letters: usize) {
+    pub(crate) fn turn_ledger_with(&mut self, letters: usize) {
         if self.broken.is_some() {
             return;
         }
@@ -95,8 +127,11 @@ impl World {
             Ok(turn) => turn,
             Err(error) => return self.breaks(&error.to_string()),
         };
+        if self.lost_power() {
+            return;
+        }
         if turn.upto > self.written {
-            self.trace.push(format!("commit {}", turn.upto));
+            self.note(|| format!("commit {}", turn.upto));
         }
         self.written = turn.upto;
         for post in turn.held {
@@ -108,20 +143,23 @@ impl World {
     }
 
     /// Everything the ledger has committed reaches the disk.
-    fn flush_rows(&mut self) {
+    pub(crate) fn flush_rows(&mut self) {
         if self.broken.is_some() {
             return;
         }
-        match &self.db {
-            Db::Fake(db) => db.flush(),
-            Db::Real { wal, .. } => wal.sync().expect("flush"),
+        if let Err(error) = self.sync_rows() {
+            return self.breaks(&error.to_string());
         }
-        self.trace.push(format!("flush {}", self.written));
+        if self.lost_power() {
+            return;
+        }
+        let written = self.written;
+        self.note(|| format!("flush {written}"));
         self.rows.reached(self.written).into_iter().for_each(|post| self.deliver(post));
     }
 
     /// A partition takes everything in its mailbox.
-    fn turn_part(&mut self, part: PartId) {
+    pub(crate) fn turn_part(&mut self, part: PartId) {
         if self.broken.is_some() {
             return;
         }
@@ -132,7 +170,10 @@ impl World {
             Ok(turn) => turn,
             Err(error) => return self.breaks(&error.to_string()),
         };
-        self.trace.push(format!("turn {}", part.0));
+        if self.lost_power() {
+            return;
+        }
+        self.note(|| format!("turn {}", part.0));
         turn.at_once.into_iter().for_each(|post| self.deliver(post));
         if let Some(entry) = self.parts.get_mut(&part)
             && let Some(syncing) = turn.sync.and_then(|syncing| entry.shared.put_in_line(syncing))
@@ -142,7 +183,7 @@ impl World {
     }
 
     /// What a partition wrote reaches the disk.
-    fn sync_part(&mut self, part: PartId) {
+    pub(crate) fn sync_part(&mut self, part: PartId) {
         if self.broken.is_some() {
             return;
         }
@@ -151,9 +192,12 @@ impl World {
         if let Err(error) = syncing.run() {
             return self.breaks(&error.to_string());
         }
+        if self.disk.power().is_off() {
+            return self.breaks("the power is off");
+        }
         let shared = Arc::clone(&entry.shared);
         let posts = shared.synced(syncing.end(), syncing.then);
-        self.trace.push(format!("sync {} published {:?}", part.0, shared.published()));
+        self.note(|| format!("sync {} published {:?}", part.0, shared.published()));
         posts.into_iter().for_each(|post| self.deliver(post));
         let next = shared.next_sync();
         if let Some(entry) = self.parts.get_mut(&part) {
@@ -162,14 +206,14 @@ impl World {
     }
 
     /// Time passes; nobody has noticed yet.
-    fn advance(&mut self, ms: i64) {
+    pub(crate) fn advance(&mut self, ms: i64) {
         self.now = Now { mono_ms: self.now.mono_ms + ms, wall_ms: self.now.wall_ms + ms };
     }
 
     // ---- many steps ----
 
     /// Everything that can happen now happens.
-    fn run_to_rest(&mut self) {
+    pub(crate) fn run_to_rest(&mut self) {
         for _ in 0..TURNS_MAX {
             if !self.step_anything() {
                 return;
@@ -178,7 +222,7 @@ impl World {
         panic!("the world does not come to rest: {:#?}", self.trace.iter().rev().take(20).collect::<Vec<_>>());
     }
 
-    fn step_anything(&mut self) -> bool {
+    pub(crate) fn step_anything(&mut self) -> bool {
         if self.broken.is_some() {
             return false;
         }
@@ -203,20 +247,20 @@ impl World {
     }
 
     /// A turn that leaves nothing to read and a deadline in the past would be taken again at once, for ever.
-    fn check_no_spin(&self) {
+    pub(crate) fn check_no_spin(&self) {
         if self.inbox.is_empty() && self.is_due() {
             let deadline = self.owner.as_ref().and_then(LedgerOwner::deadline_mono_ms);
             panic!("the ledger spins: now {}, deadline {deadline:?}", self.now.mono_ms);
         }
     }
 
-    fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         let deadline = self.owner.as_ref().and_then(LedgerOwner::deadline_mono_ms);
         deadline.is_some_and(|at| at <= self.now.mono_ms)
     }
 
     /// Time passes, and at every moment at which something is due it happens.
-    fn run_for(&mut self, ms: i64) {
+    pub(crate) fn run_for(&mut self, ms: i64) {
         let end = self.now.mono_ms + ms;
         loop {
             self.run_to_rest();
@@ -228,14 +272,14 @@ impl World {
         }
     }
 
-    fn find(&self, wanted: impl Fn(&Part) -> bool) -> Option<PartId> {
+    pub(crate) fn find(&self, wanted: impl Fn(&Part) -> bool) -> Option<PartId> {
         self.parts.iter().find(|(_, entry)| wanted(entry)).map(|(part, _)| *part)
     }
 
     // ---- carrying ----
 
-    fn deliver(&mut self, post: Post) {
-        self.trace.push(shown(&post));
+    pub(crate) fn deliver(&mut self, post: Post) {
+        self.note(|| shown(&post));
         match post {
             Post::Answer(to, answer) => {
                 let twice = self.answers.insert(to, answer);
@@ -250,7 +294,7 @@ impl World {
         }
     }
 
-    fn take_news(&mut self, news: CatalogNews) {
+    pub(crate) fn take_news(&mut self, news: CatalogNews) {
         for (part, row) in &news.created {
             let shared = Arc::new(Shared::unloaded());
             let source = build::source(&self.disk, &self.how, &news.catalog, row).expect("its topic is in the news");
@@ -266,69 +310,75 @@ impl World {
         self.catalog = news.catalog;
     }
 
-    fn breaks(&mut self, why: &str) {
-        self.trace.push(format!("broken: {why}"));
+    pub(crate) fn breaks(&mut self, why: &str) {
+        self.note(|| format!("broken: {why}"));
         self.broken = Some(why.to_owned());
     }
 
     // ---- looking ----
 
-    fn published(&self, part: PartId) -> Published {
+    pub(crate) fn published(&self, part: PartId) -> Published {
         self.parts.get(&part).expect("a partition").shared.published()
     }
 
-    fn watermark(&self, part: PartId) -> Offset {
+    pub(crate) fn watermark(&self, part: PartId) -> Offset {
         self.published(part).watermark
     }
 
-    fn last_stable(&self, part: PartId) -> Offset {
+    pub(crate) fn last_stable(&self, part: PartId) -> Offset {
         self.published(part).last_stable
     }
 
-    fn log_dir(&self, part: PartId) -> PathBuf {
+    pub(crate) fn log_dir(&self, part: PartId) -> PathBuf {
         let (topic, index) = self.catalog.part(part).expect("a partition");
         PathBuf::from(format!("{}-{index}", topic.name))
     }
 
     /// Place in the trace of the first happening that begins with `front`.
-    fn when(&self, front: &str) -> usize {
+    pub(crate) fn when(&self, front: &str) -> usize {
         let found = self.trace.iter().position(|line| line.starts_with(front));
         found.unwrap_or_else(|| panic!("{front} did not happen: {:#?}", self.trace))
     }
 
     /// Whether something that begins with `front` has happened.
-    fn happened(&self, front: &str) -> bool {
+    pub(crate) fn happened(&self, front: &str) -> bool {
         self.trace.iter().any(|line| line.starts_with(front))
     }
 
     /// The end of the trace.
-    fn tail(&self) -> &[String] {
+    pub(crate) fn tail(&self) -> &[String] {
         &self.trace[self.trace.len().saturating_sub(60)..]
     }
 
     // ---- ends ----
 
-    /// The process is killed and starts again: what was written is there.
-    fn kill_and_restart(&mut self) {
-        self.restart(Cut::LoseNothing, usize::MAX);
+    /// The process is killed and starts again: what was written is there, and a power cut may still take it.
+    pub(crate) fn kill_and_restart(&mut self) {
+        let disk = self.disk.killed();
+        self.restart(disk, usize::MAX);
     }
 
     /// The power goes: of what was not synced `cut` decides; of the commits beyond the flushed ones `extra` are kept.
-    fn cut_and_restart(&mut self, cut: Cut, extra: usize) {
-        self.restart(cut, extra);
+    pub(crate) fn cut_and_restart(&mut self, cut: Cut, extra: usize) {
+        let disk = self.disk.crash(cut);
+        self.restart(disk, extra);
     }
 
-    fn restart(&mut self, cut: Cut, extra: usize) {
-        self.disk = self.disk.crash(cut);
+    pub(crate) fn restart(&mut self, disk: MemDisk, extra: usize) {
+        // Whatever the old process's handles still do is done to the disk of the past.
         self.owner = None;
+        self.parts.clear();
+        self.disk = disk;
         self.db = match &self.db {
             Db::Fake(db) => {
                 let (least, most) = db.may_keep();
                 Db::Fake(db.after_cut(least.saturating_add(extra).min(most)))
             }
+            #[cfg(test)]
             Db::Real { root, wal } => Db::Real { root: Arc::clone(root), wal: wal.clone() },
+            Db::Simulated { mount, .. } => Db::Simulated { mount: *mount, wal: None },
         };
-        self.trace.push("restart".to_owned());
+        self.note(|| "restart".to_owned());
         self.start(false);
     }
 }

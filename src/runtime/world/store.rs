@@ -16,7 +16,7 @@ use crate::store::meta::LedgerStore;
 
 /// How commits go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Mood {
+pub(crate) enum Mood {
     /// They are taken.
     #[default]
     Well,
@@ -30,7 +30,7 @@ pub(super) enum Mood {
 
 /// The store; clones are the same one.
 #[derive(Clone, Default)]
-pub(super) struct FakeDb(Arc<Mutex<Commits>>);
+pub(crate) struct FakeDb(Arc<Mutex<Commits>>);
 
 #[derive(Default)]
 struct Commits {
@@ -45,27 +45,27 @@ struct Commits {
 }
 
 impl FakeDb {
-    pub(super) fn set(&self, mood: Mood) {
+    pub(crate) fn set(&self, mood: Mood) {
         self.0.lock().mood = mood;
     }
 
-    pub(super) fn tried(&self) -> usize {
+    pub(crate) fn tried(&self) -> usize {
         self.0.lock().tried
     }
 
-    pub(super) fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let mut inner = self.0.lock();
         inner.flushed = inner.commits.len();
     }
 
     /// How many of the commits a cut may keep: from the flushed ones to all that were written.
-    pub(super) fn may_keep(&self) -> (usize, usize) {
+    pub(crate) fn may_keep(&self) -> (usize, usize) {
         let inner = self.0.lock();
         (inner.flushed, inner.commits.len())
     }
 
     /// The store as it is found when only the first `kept` commits reached the disk.
-    pub(super) fn after_cut(&self, kept: usize) -> Self {
+    pub(crate) fn after_cut(&self, kept: usize) -> Self {
         let inner = self.0.lock();
         assert!(kept >= inner.flushed, "a flushed commit cannot be lost");
         let base = rows_after(&inner, kept);
@@ -73,7 +73,7 @@ impl FakeDb {
     }
 
     /// Every row, as the next start reads it.
-    pub(super) fn load(&self) -> Loaded {
+    pub(crate) fn load(&self) -> Loaded {
         let inner = self.0.lock();
         let mut loaded = Loaded::default();
         for (key, value) in rows_after(&inner, inner.commits.len()) {

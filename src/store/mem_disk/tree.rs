@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 use super::{Choice, FileNode};
 
 /// Files and directories by number; number 0 is the root. What no name leads to is dead.
+#[derive(Clone)]
 pub(super) struct Tree(Vec<Node>);
 
 #[derive(Clone)]

@@ -106,7 +106,7 @@ impl Meta {
         let mut db = Connection::open(root.join(&path)).map_err(|e| sql_error("open meta.db", &e))?;
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error("configure", &e))?;
         db.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
+            "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;
              PRAGMA journal_size_limit = -1; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON;
              PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF;",
         )

@@ -1,0 +1,5 @@
+//! Says to the broker's sources that they are compiled for the simulator.
+
+fn main() {
+    println!("cargo::rustc-cfg=simulator");
+}

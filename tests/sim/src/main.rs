@@ -1,0 +1,3 @@
+//! Runs the simulator.
+
+fn main() {}
