@@ -26,8 +26,8 @@ use crate::runtime::broker::{Broker, Identity};
 use crate::runtime::events::Events;
 use crate::runtime::ledger::thread::{Flushing, Written, drive, flush};
 use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
-use crate::runtime::partition::Settings as PartSettings;
 use crate::runtime::partition::load::Source;
+use crate::runtime::partition::{CHECKPOINT_BYTES, Settings as PartSettings};
 use crate::runtime::partitions::Partitions;
 use crate::runtime::post::{CatalogNews, LedgerLetter};
 use crate::runtime::router::{Addresses, Router};
@@ -78,6 +78,7 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
         durability: config.durability,
         marker_sync: config.marker_sync,
         producer_expiration_ms: config.producers.id_expiration_ms,
+        checkpoint_bytes: CHECKPOINT_BYTES,
         rows: Arc::clone(&rows),
         events: events.clone(),
     };

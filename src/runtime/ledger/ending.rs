@@ -10,6 +10,7 @@ use super::{LedgerOwner, Step, Turn};
 use crate::engine::txn::end::Cause;
 use crate::engine::txn::work::{RETRY_FIRST_MS, RETRY_MAX_MS};
 use crate::engine::{Now, Offset, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
+use crate::known_bugs::{Bug, is_in};
 use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post, SealState, Sealed};
 
 /// One open transaction on its way to a decision.
@@ -95,14 +96,16 @@ impl LedgerOwner {
         };
         self.rounds = self.rounds.saturating_add(1);
         let round = self.rounds;
-        for part in parts.iter() {
+        let unasked = is_in(Bug::DecisionAtReceipt);
+        for part in parts.iter().filter(|_| !unasked) {
             let letter = PartLetter::Seal { id: id.clone(), producer_id, number, round };
             turn.at_once.push(Post::Part(*part, letter));
         }
-        let seals = parts.iter().map(|part| (*part, SealState::Asked)).collect();
+        let state = if unasked { SealState::Durable(Offset::MAX) } else { SealState::Asked };
+        let seals = parts.iter().map(|part| (*part, state)).collect();
         let ending = Ending { number, round, producer_id, seals, wants: vec![want], retry_mono_ms: None, tries: 0 };
         self.endings.insert(id.clone(), ending);
-        self.decide_soon(id, no_partitions(&parts), turn);
+        self.decide_soon(id, unasked || no_partitions(&parts), turn);
     }
 
     /// What was gathered for is not open any more: who asked is judged anew.

@@ -22,6 +22,7 @@ use crate::engine::ledger::{Ledger, Waits};
 use crate::engine::partition::Grant;
 use crate::engine::txn::end::Cause;
 use crate::engine::{GroupId, Now, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
+use crate::known_bugs::{Bug, is_in};
 use crate::runtime::events::{Event, Events};
 use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post};
 use crate::store::StoreError;
@@ -189,6 +190,11 @@ impl LedgerOwner {
         self.send_markers(now, &mut turn);
         self.ledger.commit();
         turn.upto = self.store.written();
+        if is_in(Bug::AnswerBeforeStore) {
+            let (answers, held) = turn.held.into_iter().partition(|post| matches!(post, Post::Answer(..)));
+            turn.held = held;
+            turn.at_once.extend::<Vec<Post>>(answers);
+        }
         Ok(turn)
     }
 

@@ -8,6 +8,7 @@ use crate::engine::partition::MarkOrder;
 use crate::engine::txn::end::Cause;
 use crate::engine::txn::work::{Stage, after_failure};
 use crate::engine::{Now, Outcome, PartId, TransactionalId};
+use crate::known_bugs::{Bug, is_in};
 use crate::runtime::events::Event;
 use crate::runtime::post::{LedgerLetter, MarkResult, PartLetter, Post};
 
@@ -106,6 +107,7 @@ impl LedgerOwner {
                 self.ledger.set_stage(seq, part, Stage::Asked { tries });
             }
         }
-        turn.held.extend(letters.into_iter().map(|(part, orders)| Post::Part(part, PartLetter::Mark(orders))));
+        let leaves = if is_in(Bug::MarkersBeforeDecision) { &mut turn.at_once } else { &mut turn.held };
+        leaves.extend(letters.into_iter().map(|(part, orders)| Post::Part(part, PartLetter::Mark(orders))));
     }
 }

@@ -22,6 +22,9 @@ use crate::store::log::{Log, SyncJob};
 use crate::store::tickets::{Lane, Ticket};
 use published::{Published, Shared};
 
+/// Bytes after a recovery point from which another one is made when nothing is in flight.
+pub const CHECKPOINT_BYTES: u64 = 64 << 20;
+
 /// What every partition's owner is told once.
 #[derive(Clone)]
 pub struct Settings {
@@ -33,6 +36,8 @@ pub struct Settings {
     pub marker_sync: MarkerSync,
     /// Producers idle for this long, in milliseconds, are forgotten (T-611).
     pub producer_expiration_ms: i64,
+    /// Bytes after a recovery point from which another one is made: [`CHECKPOINT_BYTES`].
+    pub checkpoint_bytes: u64,
     /// How far `meta.db` is on disk: a transaction's first batch waits for the row that let it write.
     pub rows: Arc<Lane<Post>>,
     /// Where events go.
@@ -169,6 +174,12 @@ impl PartitionOwner {
     #[must_use]
     pub fn part(&self) -> PartId {
         self.part
+    }
+
+    /// The log's end in this owner's memory, on disk or not.
+    #[must_use]
+    pub fn log_end(&self) -> Offset {
+        self.engine.log_end()
     }
 
     /// Producers idle too long are forgotten, once in a while.

@@ -8,11 +8,9 @@ use crate::engine::batch::check::Times;
 use crate::engine::batch::{self, marker};
 use crate::engine::partition::{Aborted, Admission, MarkOrder, MarkStep, NotAdmitted};
 use crate::engine::{Now, Offset, Refusal};
+use crate::known_bugs::{Bug, is_in};
 use crate::runtime::post::{Answer, Append, LedgerLetter, MarkResult, PartLetter, Post, Produced, SealState, Sealed};
 use crate::store::StoreError;
-
-/// Bytes after a recovery point from which another one is made when nothing is in flight.
-const CHECKPOINT_BYTES: u64 = 64 << 20;
 
 /// How a transaction stands in a partition whose files are not what they should be: nobody reads it.
 pub(super) const SEALED_DAMAGED: SealState = SealState::Durable(Offset::MAX);
@@ -89,8 +87,12 @@ impl PartitionOwner {
                 }
             }
             PartLetter::Seal { id, producer_id, number, round } => {
-                let end = self.engine.seal(producer_id, number);
-                self.sealed.insert((producer_id, number));
+                let end = if is_in(Bug::SealClosesNothing) {
+                    self.engine.log_end()
+                } else {
+                    self.sealed.insert((producer_id, number));
+                    self.engine.seal(producer_id, number)
+                };
                 let asked = Sealed { id, number, round, part: self.part, state: SealState::Asked };
                 gathered.seals.push((asked, end));
             }
@@ -276,7 +278,14 @@ impl PartitionOwner {
 
     fn checkpoint_if_due(&mut self, turn: &mut Turn) -> Result<(), StoreError> {
         self.log.note_synced(i64::try_from(self.shared.lane.is_at()).unwrap_or(i64::MAX));
-        if self.log.debt() < CHECKPOINT_BYTES || !self.shared.is_idle() {
+        if self.log.debt() < self.settings.checkpoint_bytes {
+            return Ok(());
+        }
+        if is_in(Bug::SnapshotNewerThanLog) {
+            let synced = i64::try_from(self.shared.lane.is_at()).unwrap_or(0);
+            return self.log.checkpoint(&self.engine.snapshot(), synced).map(drop);
+        }
+        if !self.shared.is_idle() {
             return Ok(());
         }
         self.checkpoint(turn)

@@ -279,13 +279,22 @@ impl World {
             return Vec::new();
         }
         let limit = if committed { view.last_stable } else { view.watermark };
-        let reader = entry.shared.reader().expect("a reader");
-        let (mut found, mut from) = (Vec::new(), view.log_start);
+        self.read_span(part, view.log_start, limit)
+    }
+
+    /// Every batch from the one that holds `from` on, up to `limit`.
+    pub(crate) fn read_span(&self, part: PartId, mut from: Offset, limit: Offset) -> Vec<Found> {
+        let reader = self.parts.get(&part).and_then(|entry| entry.shared.reader()).expect("a reader");
+        let mut found = Vec::new();
         while from < limit {
             let wish = ReadWish { from, limit, max_bytes: 1 << 20, at_least_one: true, how: ReadHow::Block };
             match reader.read(&wish).expect("readable") {
                 ReadOutcome::Bytes { bytes, next_offset } => {
-                    assert!(next_offset > from, "bytes missing at {from} below {limit} of {part:?}: {:#?}", self.trace);
+                    assert!(
+                        next_offset > from,
+                        "bytes missing at {from} below {limit} of {part:?}: {:#?}",
+                        self.tail()
+                    );
                     split(&bytes, &mut found);
                     from = next_offset;
                 }
@@ -297,14 +306,22 @@ impl World {
 
     /// What a read_committed consumer delivers: no marker, nothing of an aborted transaction.
     pub(crate) fn read_committed(&self, part: PartId) -> Vec<Found> {
-        let entry = self.parts.get(&part).expect("a partition");
-        let Some(reader) = entry.shared.reader() else { return Vec::new() };
+        let Some(entry) = self.parts.get(&part) else { return Vec::new() };
         let view = entry.shared.published();
-        let aborted = reader.aborted(view.log_start, view.last_stable, ReadHow::Block).unwrap().expect("in memory");
+        if view.availability != Availability::Open {
+            return Vec::new();
+        }
+        self.committed_span(part, view.log_start, view.last_stable)
+    }
+
+    /// As [`read_committed`](Self::read_committed), for one fetch of `from..limit`.
+    pub(crate) fn committed_span(&self, part: PartId, from: Offset, limit: Offset) -> Vec<Found> {
+        let reader = self.parts.get(&part).and_then(|entry| entry.shared.reader()).expect("a reader");
+        let aborted = reader.aborted(from, limit, ReadHow::Block).unwrap().expect("in memory");
         let mut ends = std::collections::BTreeMap::new();
         let mut delivered = Vec::new();
         let mut waiting: std::collections::VecDeque<(i64, Offset)> = aborted.into();
-        for found in self.read(part, true) {
+        for found in self.read_span(part, from, limit) {
             while let Some((producer, first)) = waiting.front().copied()
                 && first <= found.header.base_offset
             {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::store::FakeDb;
+use super::store::{Buggy, FakeDb};
 use super::{Db, Part, World};
 use crate::clock::Clock;
 use crate::config::{Config, Durability, MarkerSync};
@@ -18,8 +18,8 @@ use crate::engine::{Now, PartId, TopicId, group};
 use crate::metrics::Metrics;
 use crate::runtime::events::Events;
 use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
-use crate::runtime::partition::Settings;
 use crate::runtime::partition::load::Source;
+use crate::runtime::partition::{CHECKPOINT_BYTES, Settings};
 use crate::runtime::partitions::Partitions;
 use crate::runtime::post::{LedgerLetter, PartLetter, Post};
 use crate::runtime::start::Start;
@@ -39,6 +39,7 @@ pub(crate) struct How {
     pub(crate) marker_sync: MarkerSync,
     pub(crate) id_expiration_ms: i64,
     pub(crate) segment_bytes: u32,
+    pub(crate) checkpoint_bytes: u64,
 }
 
 impl Default for How {
@@ -48,6 +49,7 @@ impl Default for How {
             marker_sync: MarkerSync::Answer,
             id_expiration_ms: 604_800_000,
             segment_bytes: 1 << 20,
+            checkpoint_bytes: CHECKPOINT_BYTES,
         }
     }
 }
@@ -68,6 +70,7 @@ impl World {
 
     pub(crate) fn on(how: How, db: Db) -> Self {
         let rows = Arc::new(Lane::new(0));
+        let events = Events::new(Arc::new(Metrics::new(&Config::builtin(), &[]).unwrap()));
         let mut world = Self {
             now: Now { mono_ms: 0, wall_ms: 1_700_000_000_000 },
             how,
@@ -75,7 +78,7 @@ impl World {
             disk: MemDisk::default(),
             db,
             owner: None,
-            part_settings: part_settings(&how, 0, Arc::clone(&rows)),
+            part_settings: part_settings(&how, 0, Arc::clone(&rows), events),
             rows,
             written: 0,
             parts: BTreeMap::new(),
@@ -87,6 +90,7 @@ impl World {
             tracing: true,
             broken: None,
             ledger_turns: 0,
+            overdue_turns: 0,
         };
         world.start(true);
         world
@@ -112,7 +116,8 @@ impl World {
         let (mut store, loaded, clean) = self.open_store(clean)?;
         let settings = ledger_settings(&self.how, self.incarnation);
         let mut ledger = Ledger::load(loaded, &settings.groups, self.now);
-        self.part_settings = part_settings(&self.how, self.incarnation, Arc::clone(&self.rows));
+        self.part_settings =
+            part_settings(&self.how, self.incarnation, Arc::clone(&self.rows), self.part_settings.events.clone());
         self.catalog = Arc::clone(ledger.stored_catalog());
         let dirs = |topic: &Arc<Topic>| {
             let (name, id, count) = (topic.name.clone(), topic.id, topic.parts.len());
@@ -156,7 +161,7 @@ impl World {
                 *wal = Some(fresh);
                 self.incarnation = boot.incarnation;
                 let loaded = meta.load()?;
-                (Box::new(meta), loaded, boot.clean)
+                (Buggy::or_sound(Box::new(meta)), loaded, boot.clean)
             }
         })
     }
@@ -216,15 +221,15 @@ pub(crate) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow
     })
 }
 
-pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::runtime::post::Post>>) -> Settings {
-    let metrics = Metrics::new(&Config::builtin(), &[]).unwrap();
+pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<Post>>, events: Events) -> Settings {
     Settings {
         incarnation,
         durability: how.durability,
         marker_sync: how.marker_sync,
         producer_expiration_ms: 86_400_000,
+        checkpoint_bytes: how.checkpoint_bytes,
         rows,
-        events: Events::new(Arc::new(metrics)),
+        events,
     }
 }
 

@@ -37,7 +37,7 @@ use crate::engine::{Now, Offset, PartId, ReplyTo};
 use crate::runtime::ledger::LedgerOwner;
 use crate::runtime::partition::place::{Place, answer_gone};
 use crate::runtime::partition::published::{Published, Shared};
-use crate::runtime::partition::{Settings, Syncing};
+use crate::runtime::partition::{PartitionOwner, Settings, Syncing};
 use crate::runtime::post::{Answer, CatalogNews, LedgerLetter, PartLetter, Post};
 use crate::store::mem_disk::{Cut, MemDisk};
 use crate::store::meta::WalFile;
@@ -88,6 +88,8 @@ pub(crate) struct World {
     pub(crate) tracing: bool,
     pub(crate) broken: Option<String>,
     pub(crate) ledger_turns: usize,
+    /// Turns of the ledger in a row that left nothing to read and something overdue.
+    pub(crate) overdue_turns: usize,
 }
 
 impl World {
@@ -205,6 +207,15 @@ impl World {
         }
     }
 
+    /// The ledger's work for quiet moments.
+    pub(crate) fn tidy(&mut self) {
+        let Some(owner) = self.owner.as_mut().filter(|_| self.broken.is_none()) else { return };
+        if let Err(error) = owner.tidy(true) {
+            return self.breaks(&error.to_string());
+        }
+        self.lost_power();
+    }
+
     /// Time passes; nobody has noticed yet.
     pub(crate) fn advance(&mut self, ms: i64) {
         self.now = Now { mono_ms: self.now.mono_ms + ms, wall_ms: self.now.wall_ms + ms };
@@ -246,12 +257,15 @@ impl World {
         false
     }
 
-    /// A turn that leaves nothing to read and a deadline in the past would be taken again at once, for ever.
-    pub(crate) fn check_no_spin(&self) {
-        if self.inbox.is_empty() && self.is_due() {
-            let deadline = self.owner.as_ref().and_then(LedgerOwner::deadline_mono_ms);
-            panic!("the ledger spins: now {}, deadline {deadline:?}", self.now.mono_ms);
+    /// A turn may find that something else is overdue now. One after the other that does is a world that spins.
+    pub(crate) fn check_no_spin(&mut self) {
+        if !self.inbox.is_empty() || !self.is_due() {
+            self.overdue_turns = 0;
+            return;
         }
+        self.overdue_turns += 1;
+        let deadline = self.owner.as_ref().and_then(LedgerOwner::deadline_mono_ms);
+        assert!(self.overdue_turns < 8, "the ledger spins: now {}, deadline {deadline:?}", self.now.mono_ms);
     }
 
     pub(crate) fn is_due(&self) -> bool {
@@ -327,6 +341,12 @@ impl World {
 
     pub(crate) fn last_stable(&self, part: PartId) -> Offset {
         self.published(part).last_stable
+    }
+
+    /// The log's end as its owner knows it; what is published if it was not opened yet.
+    pub(crate) fn log_end(&self, part: PartId) -> Offset {
+        let Some(entry) = self.parts.get(&part) else { return 0 };
+        entry.place.owner().map_or_else(|| entry.shared.published().watermark, PartitionOwner::log_end)
     }
 
     pub(crate) fn log_dir(&self, part: PartId) -> PathBuf {

@@ -11,6 +11,7 @@ use crate::engine::ledger::recover::Loaded;
 use crate::engine::ledger::rows::{Marks, RowKey, RowValue, Rows};
 use crate::engine::txn::work::Owed;
 use crate::engine::txn::{Ongoing, State, Txn};
+use crate::known_bugs::{Bug, is_in};
 use crate::store::StoreError;
 use crate::store::meta::LedgerStore;
 
@@ -126,6 +127,62 @@ fn bare(txn: Txn) -> Txn {
         state @ (State::Empty | State::Ended { .. }) => state,
     };
     Txn { state, ..txn }
+}
+
+/// A store with a bug in it.
+pub(crate) struct Buggy {
+    store: Box<dyn LedgerStore>,
+    bug: Bug,
+    late: Rows,
+}
+
+impl Buggy {
+    /// `store`, with the bug that was put back if it is one of stores.
+    pub(crate) fn or_sound(store: Box<dyn LedgerStore>) -> Box<dyn LedgerStore> {
+        let bug = [Bug::OffsetsOutsideDecision, Bug::OwedKeptAfterStart].into_iter().find(|bug| is_in(*bug));
+        match bug {
+            Some(bug) => Box::new(Self { store, bug, late: Rows::default() }),
+            None => store,
+        }
+    }
+
+    /// What is stored in place of these rows.
+    fn instead(&mut self, rows: &Rows) -> Rows {
+        let first = self.store.written() == 0;
+        let decides = rows.changes().any(|(key, value)| matches!(key, RowKey::Owed(_)) && value.is_some());
+        let mut stored = std::mem::take(&mut self.late);
+        rows.unstaged().for_each(|id| stored.unstage(id));
+        for (key, value) in rows.changes() {
+            let late = self.bug == Bug::OffsetsOutsideDecision && decides && matches!(key, RowKey::Offset(..));
+            let kept =
+                self.bug == Bug::OwedKeptAfterStart && first && matches!(key, RowKey::Owed(_)) && value.is_none();
+            match (late, kept) {
+                (true, _) => self.late.put(key.clone(), value.cloned()),
+                (false, true) => {}
+                (false, false) => stored.put(key.clone(), value.cloned()),
+            }
+        }
+        stored
+    }
+}
+
+impl LedgerStore for Buggy {
+    fn commit(&mut self, rows: &Rows) -> Result<u64, StoreError> {
+        let stored = self.instead(rows);
+        self.store.commit(&stored)
+    }
+
+    fn tidy(&mut self, idle: bool) -> Result<(), StoreError> {
+        self.store.tidy(idle)
+    }
+
+    fn written(&self) -> u64 {
+        self.store.written()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        self.store.close()
+    }
 }
 
 impl LedgerStore for FakeDb {

@@ -3,6 +3,7 @@
 use crate::engine::Offset;
 use crate::engine::log::OffsetEntry;
 use crate::engine::log::segments::{FileKind, parse_file_name};
+use crate::known_bugs::{Bug, is_in};
 use crate::store::StoreError;
 use crate::store::disk::{Replacing, replace_file};
 use crate::store::log::open::EPOCHS_FILE;
@@ -75,7 +76,9 @@ impl Log {
             }
             // Unlike the other two this index cannot be told from a wrong one, and a missing entry shows aborted
             // records to readers: it is on disk before a recovery point relies on it.
-            new_names |= segment.aborted.flush(disk, &|entry| entry.last_offset < synced.offset)?;
+            if segment.base == synced.base || !is_in(Bug::AbortedIndexLostAtRoll) {
+                new_names |= segment.aborted.flush(disk, &|entry| entry.last_offset < synced.offset)?;
+            }
             if segment.base < synced.base {
                 self.unflushed.remove(&segment.base);
             }

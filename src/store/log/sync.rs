@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::Offset;
+use crate::known_bugs::{Bug, is_in};
 use crate::store::StoreError;
 use crate::store::log::segment::{Place, Segment};
 use crate::store::log::{Log, Mark, Names};
@@ -20,7 +21,10 @@ impl SyncJob {
     /// # Errors
     /// [`StoreError::Broken`]: it is not known what is on disk; never to be tried again.
     pub fn run(&self) -> Result<(), StoreError> {
-        self.segment.sync()?;
+        match self.segment.sync() {
+            Err(_) if is_in(Bug::FsyncRetried) => self.segment.sync()?,
+            done => done?,
+        }
         self.dir.as_ref().map_or(Ok(()), Place::sync_dir)
     }
 

@@ -28,6 +28,11 @@ impl Power {
         current.off_at = Some(current.spent.saturating_add(more));
     }
 
+    /// Will not go off after all.
+    pub fn on(&self) {
+        self.0.lock().off_at = None;
+    }
+
     /// Whether it is off.
     #[must_use]
     pub fn is_off(&self) -> bool {

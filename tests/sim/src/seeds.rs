@@ -1,0 +1,55 @@
+//! Many runs: what became of each, and what of all.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::sync::Once;
+
+use crate::known_bugs::{Bug, put_in};
+use crate::run::Run;
+
+/// What became of one seed.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// The seed.
+    pub seed: u64,
+    /// Steps taken.
+    pub turns: u64,
+    /// What did not hold, if something did not.
+    pub violation: Option<String>,
+    /// What happened last, where it was written down.
+    pub trace: Vec<String>,
+}
+
+thread_local! {
+    static SAID: std::cell::RefCell<Option<String>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Keeps what panics of this crate's runs say, instead of printing it.
+fn listen() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        set_hook(Box::new(|panic| {
+            SAID.with(|said| {
+                // The first word counts: what unwinding meets afterwards follows from it.
+                said.borrow_mut().get_or_insert_with(|| panic.to_string());
+            });
+        }));
+    });
+}
+
+/// Runs one seed, with a bug put back or without.
+#[must_use]
+pub fn run(seed: u64, bug: Option<Bug>, tracing: bool) -> Verdict {
+    listen();
+    SAID.with(|said| *said.borrow_mut() = None);
+    put_in(bug);
+    let mut run = None;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let run = run.insert(Run::new(seed, tracing));
+        run.go();
+    }));
+    put_in(None);
+    let said = SAID.with(|said| said.borrow_mut().take());
+    let violation = outcome.err().map(|_| said.unwrap_or_else(|| "it ended without a word".to_owned()));
+    let (turns, trace) = run.map_or((0, Vec::new()), |run| (run.turns, run.world.trace));
+    Verdict { seed, turns, violation, trace }
+}
