@@ -10,8 +10,7 @@ use crate::engine::partition::Grant;
 use crate::engine::txn::end::{Cause, Verdict};
 use crate::engine::txn::init::{Init, check_timeout};
 use crate::engine::txn::{Addition, Claimed, Txn};
-use crate::engine::{Claim, MemberId, Now, Outcome, PartId, Producer, Refusal, ReplyTo, TransactionalId};
-use crate::known_bugs::{Bug, is_in};
+use crate::engine::{Now, Outcome, PartId, Producer, Refusal, ReplyTo, TransactionalId};
 use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
 use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post, StageOffsets};
@@ -165,17 +164,6 @@ impl LedgerOwner {
         let owned = self.ledger.known(id).and_then(|txn| txn.owned_by(*producer));
         if owned.is_ok() && self.is_ending(id) {
             self.wait((to, command), id, now, effects);
-            return;
-        }
-        if is_in(Bug::GenerationCheckedApart) && owned.is_ok() && claim.generation >= 0 {
-            match self.ledger.groups.get(group).map_or(Err(Refusal::UnknownMemberId), |known| known.may_stage(claim)) {
-                Ok(()) => {
-                    let claim = Claim { generation: -1, member: MemberId::from(""), instance: None };
-                    let later = Command::StageOffsets(StageOffsets { claim, ..stage.clone() });
-                    effects.at_once.push(Post::Ledger(LedgerLetter::Ask(to, later)));
-                }
-                Err(refusal) => effects.answer(to, Answer::Refused(refusal)),
-            }
             return;
         }
         let claimed = Claimed { id, producer: *producer };

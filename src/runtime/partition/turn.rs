@@ -283,7 +283,10 @@ impl PartitionOwner {
         }
         if is_in(Bug::SnapshotNewerThanLog) {
             let synced = i64::try_from(self.shared.lane.is_at()).unwrap_or(0);
-            return self.log.checkpoint(&self.engine.snapshot(), synced).map(drop);
+            return match self.log.checkpoint(&self.engine.snapshot(), synced) {
+                Err(error @ StoreError::Broken(_)) => Err(error),
+                Ok(_) | Err(StoreError::Full(_) | StoreError::Damaged(_)) => Ok(()),
+            };
         }
         if !self.shared.is_idle() {
             return Ok(());

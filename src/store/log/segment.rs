@@ -12,6 +12,7 @@ use crate::engine::batch::{HEADER_BYTES, Header};
 use crate::engine::log::segments::{FileKind, file_name};
 use crate::engine::log::{Growth, OffsetEntry, TimeEntry};
 use crate::engine::partition::Aborted;
+use crate::known_bugs::{Bug, is_in};
 use crate::store::StoreError;
 use crate::store::disk::{Disk, File};
 use crate::store::log::ReadHow;
@@ -188,7 +189,11 @@ impl Segment {
         if *state == SyncState::Failed {
             return Err(StoreError::Broken(format!("{}: an earlier sync failed", shown(&self.path()))));
         }
-        file.sync_data().map_err(|error| {
+        let mut synced = file.sync_data();
+        if synced.is_err() && is_in(Bug::FsyncRetried) {
+            synced = file.sync_data();
+        }
+        synced.map_err(|error| {
             *state = SyncState::Failed;
             StoreError::from_sync(&shown(&self.path()), &error)
         })

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::engine::Offset;
-use crate::known_bugs::{Bug, is_in};
 use crate::store::StoreError;
 use crate::store::log::segment::{Place, Segment};
 use crate::store::log::{Log, Mark, Names};
@@ -21,10 +20,7 @@ impl SyncJob {
     /// # Errors
     /// [`StoreError::Broken`]: it is not known what is on disk; never to be tried again.
     pub fn run(&self) -> Result<(), StoreError> {
-        match self.segment.sync() {
-            Err(_) if is_in(Bug::FsyncRetried) => self.segment.sync()?,
-            done => done?,
-        }
+        self.segment.sync()?;
         self.dir.as_ref().map_or(Ok(()), Place::sync_dir)
     }
 

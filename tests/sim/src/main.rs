@@ -61,10 +61,12 @@ fn go(asked: &Asked) -> ExitCode {
     let began = Instant::now();
     let limit = Duration::from_secs(asked.seconds);
     let (mut seeds, mut turns, mut violations) = (0_u64, 0_u64, 0_u64);
+    let mut counts = [0; 4];
     let mut seed = asked.seed.unwrap_or(asked.first);
     println!("from seed {seed}");
     loop {
         let verdict = run(seed, asked.bug, asked.seed.is_some());
+        counts.iter_mut().zip(verdict.counts).for_each(|(all, one)| *all += one);
         (seeds, turns) = (seeds + 1, turns + verdict.turns);
         if verdict.violation.is_some() {
             violations += 1;
@@ -77,7 +79,10 @@ fn go(asked: &Asked) -> ExitCode {
         seed = seed.wrapping_add(1);
     }
     let rate = turns as f64 / began.elapsed().as_secs_f64().max(0.001);
-    println!("{rate:.0} turns per second");
+    let [attempts, committed, aborted, batches] = counts;
+    println!(
+        "{rate:.0} turns per second; attempts {attempts}, committed {committed}, aborted {aborted}; batches {batches}"
+    );
     println!("seeds {seeds} turns {turns} violations {violations}");
     if violations == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }

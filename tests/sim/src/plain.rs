@@ -10,6 +10,9 @@ use crate::process::Around;
 /// How long they wait before they ask again, in milliseconds.
 const PATIENCE_MS: i64 = 700;
 
+/// How long they are content with what they have done, at most, in milliseconds.
+const PAUSE_MS: i64 = 1_200;
+
 /// What one of them does.
 #[derive(Debug)]
 enum Trade {
@@ -106,13 +109,11 @@ impl Plain {
                 let (part, records) = (dice.pick(parts), 1 + i32::try_from(dice.roll(2)).unwrap());
                 let (of, producer) = (Of::Plain, None);
                 let batch = around.history.batch(Batch { of, part, producer, sequence: -1, records, acked: None });
-                self.asleep_until_ms = around.now_ms + dice.ms(200);
                 Some(Request::Produce { id: None, producer: None, sequence: -1, records, part, batch })
             }
             Trade::Commits { group, part, next } => {
                 let offset = (*part, *next);
                 *next += 1;
-                self.asleep_until_ms = around.now_ms + dice.ms(300);
                 Some(Request::Commit { group: group.clone(), offset })
             }
             Trade::Topics { made } => {
@@ -137,6 +138,7 @@ impl Plain {
             return;
         }
         let Some((_, _, request)) = self.pending.take() else { return };
+        self.asleep_until_ms = around.now_ms + around.dice.ms(PAUSE_MS);
         match reply {
             Reply::Producer(told) => {
                 if let Trade::Idempotent { producer, next } = &mut self.trade {

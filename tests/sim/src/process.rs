@@ -17,10 +17,10 @@ use crate::swarm::Swarm;
 
 /// How long a process waits for an answer before it asks again, in milliseconds.
 const PATIENCE_MS: i64 = 900;
+/// How long it waits to be let into its group, in milliseconds: a rebalance takes its time.
+const JOIN_PATIENCE_MS: i64 = 4_000;
 /// How often a member says that it lives, in milliseconds.
 const BEAT_MS: i64 = 1_500;
-/// Its transactions' timeout, in milliseconds.
-const TIMEOUT_MS: i32 = 3_000;
 
 /// What a transaction still has to do.
 #[derive(Debug, Clone)]
@@ -53,6 +53,8 @@ pub struct Process {
     input: PartId,
     outputs: Vec<PartId>,
     claim: Option<Claim>,
+    /// The member id it had last.
+    member: MemberId,
     members: Vec<MemberId>,
     assigned: Option<bool>,
     producer: Option<Producer>,
@@ -97,6 +99,7 @@ impl Process {
             input,
             outputs: outputs.to_vec(),
             claim: None,
+            member: MemberId::from(""),
             members: Vec::new(),
             assigned: None,
             producer: None,
@@ -122,7 +125,7 @@ impl Process {
     /// Its connections are gone: what it asked may or may not have been done.
     pub fn disconnected(&mut self, now_ms: i64) {
         for (since_ms, _) in self.pending.values_mut() {
-            *since_ms = (*since_ms).min(now_ms - PATIENCE_MS + 20);
+            *since_ms = (*since_ms).min(now_ms - JOIN_PATIENCE_MS + 20);
         }
     }
 
@@ -170,8 +173,12 @@ impl Process {
     }
 
     fn ask_again(&mut self, around: &mut Around<'_>) {
+        let patience = |request: &Request| match request {
+            Request::Join { .. } | Request::Sync { .. } => JOIN_PATIENCE_MS,
+            _ => PATIENCE_MS,
+        };
         let late: Vec<u64> = (self.pending.iter())
-            .filter(|(_, (since_ms, _))| around.now_ms - since_ms > PATIENCE_MS)
+            .filter(|(_, (since_ms, request))| around.now_ms - since_ms > patience(request))
             .map(|(number, _)| *number)
             .collect();
         for number in late {
@@ -202,7 +209,7 @@ impl Process {
             }
             self.joins += 1;
             let fresh = MemberId::from(format!("m{}-{}", self.who, self.joins));
-            return Some(Request::Join { group, member: MemberId::from(""), fresh });
+            return Some(Request::Join { group, member: self.member.clone(), fresh });
         };
         let Some(assigned) = self.assigned else {
             return Some(Request::Sync { group, claim, assignments: self.assignments() });
@@ -215,7 +222,7 @@ impl Process {
             return None;
         }
         if self.producer.is_none() || self.unsure {
-            return Some(Request::Init { id: Some(self.id.clone()), timeout_ms: TIMEOUT_MS });
+            return Some(Request::Init { id: Some(self.id.clone()), timeout_ms: around.swarm.timeout_ms });
         }
         let Some(from) = self.position else {
             return Some(Request::Position { group, part: self.input });
@@ -224,12 +231,13 @@ impl Process {
         None
     }
 
-    /// The leader gives the input to the first member.
+    /// The leader gives the input to itself: of it alone it knows that it lives.
     fn assignments(&self) -> Vec<(MemberId, Bytes)> {
-        let all = |(n, member): (usize, &MemberId)| {
-            (member.clone(), if n == 0 { Bytes::from_static(b"all") } else { Bytes::new() })
+        let all = |member: &MemberId| {
+            let own = *member == self.member;
+            (member.clone(), if own { Bytes::from_static(b"all") } else { Bytes::new() })
         };
-        self.members.iter().enumerate().map(all).collect()
+        self.members.iter().map(all).collect()
     }
 
     fn begin(&mut self, from: Offset, around: &mut Around<'_>) {
@@ -327,6 +335,7 @@ impl Process {
                 self.sequences.clear();
             }
             Reply::Joined(claim, members) => {
+                self.member = claim.member.clone();
                 (self.claim, self.members) = (Some(claim.clone()), members.clone());
                 (self.assigned, self.position) = (None, None);
             }
@@ -373,7 +382,12 @@ impl Process {
             Refusal::IllegalGeneration
             | Refusal::UnknownMemberId
             | Refusal::RebalanceInProgress
-            | Refusal::MemberIdRequired => self.shut_out(request, around),
+            | Refusal::MemberIdRequired => {
+                if matches!(refusal, Refusal::UnknownMemberId) {
+                    self.member = MemberId::from("");
+                }
+                self.shut_out(request, around);
+            }
             Refusal::ProducerFenced
             | Refusal::InvalidProducerEpoch
             | Refusal::InvalidProducerIdMapping

@@ -7,8 +7,8 @@ use crate::checks::p7_memory::Unseen;
 use crate::checks::{Found, end_to_end, p1_durable, p2_atomic, p3_isolated, p4_fenced, p5_once, p6_live};
 use crate::dice::Dice;
 use crate::edge::{Answered, Edge, Reply, Request};
-use crate::engine::PartId;
 use crate::engine::ledger::offsets::Seen;
+use crate::engine::{Outcome, PartId};
 use crate::history::History;
 use crate::plain::{PASSING, Plain};
 use crate::process::{Around, Process};
@@ -115,6 +115,14 @@ impl Run {
         Process::new(who, id, GROUPS[group], self.inputs[group], &self.outputs)
     }
 
+    /// Attempts, those told committed, those told aborted; batches.
+    #[must_use]
+    pub fn counts(&self) -> [usize; 4] {
+        let told = |outcome| self.history.attempts.iter().filter(|attempt| attempt.told == Some(outcome)).count();
+        let (committed, aborted) = (told(Outcome::Commit), told(Outcome::Abort));
+        [self.history.attempts.len(), committed, aborted, self.history.batches.len()]
+    }
+
     /// Runs to the end. Panics where something does not hold.
     pub fn go(&mut self) {
         while self.turns < self.swarm.turns {
@@ -148,7 +156,7 @@ impl Run {
             _ => self.time_passes(),
         }
         self.collect();
-        if self.dice.once_in(20) && self.world.broken.is_none() {
+        if self.dice.once_in(20) && !self.world.lost_power() && self.world.broken.is_none() {
             self.read();
         }
     }
@@ -172,8 +180,13 @@ impl Run {
         let mut choices: Vec<u8> = Vec::new();
         choices.extend(due.then_some(0));
         choices.extend((!mailed.is_empty()).then_some(1));
-        choices.extend((!syncing.is_empty()).then_some(2));
-        choices.extend(behind.then_some(3));
+        // What is slow is seldom chosen, also when there is nothing else.
+        if !syncing.is_empty() && (self.dice.once_in(self.swarm.slow_syncs)) {
+            choices.push(2);
+        }
+        if behind && self.dice.once_in(self.swarm.slow_rows) {
+            choices.push(3);
+        }
         if choices.is_empty() {
             self.client_step();
             if self.dice.once_in(self.swarm.tidy) {
@@ -247,7 +260,8 @@ impl Run {
     fn client_step(&mut self) {
         let parts = self.writable();
         let many = self.processes.len() + self.plains.len();
-        let chosen = self.dice.index(many);
+        // Whoever works in transactions is asked more often.
+        let chosen = if self.dice.once_in(3) { self.dice.index(many) } else { self.dice.index(self.processes.len()) };
         let mut around = Around {
             now_ms: self.now_ms,
             edge: &mut self.edge,
@@ -453,6 +467,8 @@ impl Run {
         self.world.answers.clear();
         for process in &mut self.processes {
             process.disconnected(self.now_ms);
+            // Some go with the broker, and what they were in the middle of is left to its timeout.
+            process.dead |= !process.closing && self.dice.once_in(4);
         }
         self.turns += 1;
         if self.world.broken.is_none() {

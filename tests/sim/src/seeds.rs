@@ -13,6 +13,8 @@ pub struct Verdict {
     pub seed: u64,
     /// Steps taken.
     pub turns: u64,
+    /// Attempts, those told committed, those told aborted; batches.
+    pub counts: [usize; 4],
     /// What did not hold, if something did not.
     pub violation: Option<String>,
     /// What happened last, where it was written down.
@@ -50,6 +52,7 @@ pub fn run(seed: u64, bug: Option<Bug>, tracing: bool) -> Verdict {
     put_in(None);
     let said = SAID.with(|said| said.borrow_mut().take());
     let violation = outcome.err().map(|_| said.unwrap_or_else(|| "it ended without a word".to_owned()));
+    let counts = run.as_ref().map_or([0; 4], Run::counts);
     let (turns, trace) = run.map_or((0, Vec::new()), |run| (run.turns, run.world.trace));
-    Verdict { seed, turns, violation, trace }
+    Verdict { seed, turns, counts, violation, trace }
 }

@@ -30,6 +30,12 @@ pub struct Swarm {
     pub write_error: u64,
     /// A sync that fails.
     pub sync_error: u64,
+    /// How much more often other things happen than a flush of `meta.db`, and than a sync of a log.
+    pub slow_rows: u64,
+    /// As `slow_rows`.
+    pub slow_syncs: u64,
+    /// The transactions' timeout, in milliseconds.
+    pub timeout_ms: i32,
     /// Requests that arrive twice.
     pub twice: u64,
     /// Requests or answers that never arrive.
@@ -58,10 +64,10 @@ impl Swarm {
     pub fn new(dice: &mut Dice) -> Self {
         let mut some = |chances: &[u64]| if dice.once_in(2) { dice.pick(chances) } else { 0 };
         let (kill, cut, stop) = (some(&[150, 400, 900]), some(&[150, 400, 900]), some(&[400, 900]));
-        let (no_space, write_error, sync_error) = (some(&[60, 200, 500]), some(&[0, 700, 1500]), some(&[0, 500, 1500]));
+        let (no_space, write_error, sync_error) = (some(&[60, 200, 500]), some(&[300, 1_000]), some(&[200, 800]));
         let (twice, lost, stall) = (some(&[4, 12, 30]), some(&[15, 40]), some(&[60, 200]));
         let (takeover, hasty, topics) = (some(&[150, 500]), some(&[2, 4]), some(&[80, 250]));
-        let (leap, tidy) = (some(&[60, 200]), some(&[20, 100]));
+        let (leap, tidy) = (some(&[100, 400]), some(&[20, 100]));
         Self {
             how: How {
                 durability: Durability::Strict,
@@ -80,6 +86,9 @@ impl Swarm {
             no_space,
             write_error,
             sync_error,
+            slow_rows: dice.pick(&[1, 1, 6, 20]),
+            slow_syncs: dice.pick(&[1, 1, 6, 20]),
+            timeout_ms: dice.pick(&[2_000, 3_000, 10_000]),
             twice,
             lost,
             delay_ms: dice.pick(&[1, 5, 40, 400]),
@@ -108,6 +117,9 @@ impl Swarm {
             no_space: 0,
             write_error: 0,
             sync_error: 0,
+            slow_rows: 1,
+            slow_syncs: 1,
+            timeout_ms: 3_000,
             twice: 0,
             lost: 0,
             delay_ms: 1,
