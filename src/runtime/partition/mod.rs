@@ -7,6 +7,7 @@
 pub mod load;
 pub mod place;
 pub mod published;
+mod trim;
 pub mod turn;
 
 use std::collections::BTreeSet;

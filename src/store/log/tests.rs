@@ -15,6 +15,7 @@ use crate::engine::batch::samples::{Entry, encode, header, seal};
 use crate::engine::batch::{Header, marker};
 use crate::engine::partition::Partition;
 use crate::engine::{Now, Outcome, Producer, TopicId};
+use crate::store::StoreError;
 use crate::store::mem_disk::MemDisk;
 
 const DIR: &str = "t-0";
