@@ -17,7 +17,7 @@ use crate::store::StoreError;
 use crate::store::log::may_expire;
 
 /// To whoever sweeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum SweepLetter {
     /// A clock moved (tests).
     Wake,

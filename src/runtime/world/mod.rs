@@ -26,6 +26,8 @@ mod random;
 #[cfg(test)]
 mod restarts;
 #[cfg(test)]
+mod retention;
+#[cfg(test)]
 mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
