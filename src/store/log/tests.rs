@@ -6,6 +6,7 @@ mod dump;
 mod lifecycle;
 mod read;
 mod recovery;
+mod retain;
 
 use std::path::Path;
 use std::sync::Arc;
