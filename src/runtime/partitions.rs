@@ -67,6 +67,7 @@ fn writes_nothing(letter: &PartLetter) -> bool {
         | PartLetter::DeleteRecords { .. }
         | PartLetter::Trim(_)
         | PartLetter::LogStartStored { .. }
+        | PartLetter::LogStartRefused { .. }
         | PartLetter::Unlink
         | PartLetter::Load
         | PartLetter::Drop

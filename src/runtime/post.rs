@@ -359,6 +359,11 @@ pub enum PartLetter {
         /// Who waits.
         to: Option<ReplyTo>,
     },
+    /// A new log start found no room: everything stays as it is.
+    LogStartRefused {
+        /// Who waits.
+        to: Option<ReplyTo>,
+    },
     /// Remove more files of segments that have left the log.
     Unlink,
     /// Make the partition ready to be read.

@@ -350,10 +350,8 @@ impl LedgerOwner {
             Step::GroupTimer(id) => {
                 self.ledger.put_off(Waits::Group(id.clone()), now.mono_ms.saturating_add(GROUP_AGAIN_MS));
             }
-            // A partition whose row found no room goes on as before: nothing below the old start was touched.
-            Step::MoveLogStart(moved) => {
-                let refused = Answer::Refused(Refusal::KafkaStorageError);
-                effects.held.extend(moved.to.map(|to| Post::Answer(to, refused)));
+            Step::MoveLogStart(MoveLogStart { part, to, .. }) => {
+                effects.held.push(Post::Part(*part, PartLetter::LogStartRefused { to: *to }));
             }
             Step::TimeOut(_) | Step::Checkpoint(..) | Step::Upkeep | Step::Stop => {}
         }

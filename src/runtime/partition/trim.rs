@@ -34,7 +34,11 @@ impl PartitionOwner {
                 return Ok(());
             }
         };
-        self.move_log_start(log_start.max(self.engine.log_start()), None, gathered, turn);
+        let log_start = log_start.max(self.engine.log_start());
+        // One at a time: whoever asks more often than files can follow must not fill the mailbox.
+        if self.moving.is_none_or(|moving| moving < log_start) {
+            self.move_log_start(log_start, None, gathered, turn);
+        }
         Ok(())
     }
 
@@ -84,7 +88,7 @@ impl PartitionOwner {
     /// Where no segment goes the row is all there is to do. Otherwise a snapshot is written first; it is of the state at
     /// this place of the mailbox, and so waits until this turn's bytes are on disk, or is forgotten with them.
     fn move_log_start(
-        &self,
+        &mut self,
         log_start: Offset,
         to: Option<ReplyTo>,
         gathered: &mut Gathered,
@@ -92,11 +96,13 @@ impl PartitionOwner {
     ) {
         if !self.log.drops_below(log_start) {
             if log_start > self.engine.log_start() {
+                self.moving = self.moving.max(Some(log_start));
                 let moved = MoveLogStart { part: self.part, log_start, point: None, to };
                 turn.at_once.push(Post::Ledger(LedgerLetter::MoveLogStart(moved)));
             }
             return;
         }
+        self.moving = self.moving.max(Some(log_start));
         let trim = Trim { log_start, snapshot: self.engine.snapshot(), at: self.engine.log_end(), to };
         gathered.held.push(Held::until_synced(Post::Part(self.part, PartLetter::Trim(Box::new(trim)))));
         let refused = Answer::Refused(Refusal::KafkaStorageError);
@@ -119,8 +125,7 @@ impl PartitionOwner {
             }
         };
         let Some(point) = point else {
-            let refused = Answer::Refused(Refusal::KafkaStorageError);
-            turn.at_once.extend(to.map(|to| Post::Answer(to, refused)));
+            self.log_start_refused(to, turn);
             return Ok(());
         };
         self.source.row.point = Some(point);
@@ -129,11 +134,19 @@ impl PartitionOwner {
         Ok(())
     }
 
+    /// Nothing below the old start was touched; the next look tries again.
+    pub(super) fn log_start_refused(&mut self, to: Option<ReplyTo>, turn: &mut Turn) {
+        self.moving = None;
+        let refused = Answer::Refused(Refusal::KafkaStorageError);
+        turn.at_once.extend(to.map(|to| Post::Answer(to, refused)));
+    }
+
     /// The start is stored: readers are told, then segments go.
     pub(super) fn log_start_stored(&mut self, log_start: Offset, to: Option<ReplyTo>, turn: &mut Turn) {
         self.engine.set_log_start(log_start);
         let log_start = self.engine.log_start();
         self.source.row.log_start = log_start;
+        self.moving = self.moving.filter(|moving| *moving > log_start);
         self.shared.move_log_start(log_start);
         turn.at_once.extend(to.map(|to| Post::Answer(to, Answer::LogStart(log_start))));
         let Dropped { segments, bytes } = self.log.drop_below(log_start);

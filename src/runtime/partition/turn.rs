@@ -112,6 +112,7 @@ impl PartitionOwner {
             PartLetter::DeleteRecords { offset, to } => self.delete_records(offset, to, gathered, turn),
             PartLetter::Trim(trim) => self.trim(*trim, turn)?,
             PartLetter::LogStartStored { log_start, to } => self.log_start_stored(log_start, to, turn),
+            PartLetter::LogStartRefused { to } => self.log_start_refused(to, turn),
             PartLetter::Unlink => self.unlink(turn),
             PartLetter::Load => {}
             PartLetter::Close => self.close(gathered, turn)?,

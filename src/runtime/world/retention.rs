@@ -455,6 +455,33 @@ fn a_fault_at_any_write_of_it_loses_nothing_and_damages_nothing() {
 }
 
 #[test]
+fn whoever_asks_too_often_is_not_heard_twice() {
+    let (mut world, p, ..) = ready(small());
+    world.fill(p, 10);
+    for _ in 0..5 {
+        world.retain(p, ALL_OLD);
+        world.turn_part(p);
+        world.retain(p, ALL_OLD);
+    }
+    world.run_to_rest();
+    let moves = world.trace.iter().filter(|line| line.starts_with("to ledger MoveLogStart")).count();
+    assert_eq!((moves, world.log_start(p)), (1, 10));
+    assert_eq!(world.idempotent(10, p), Ok(10));
+    world.advance(1_000);
+    world.retain(p, ALL_OLD);
+    world.run_to_rest();
+    assert_eq!(world.log_start(p), 11, "and heard again afterwards");
+    // A log start at the end of the active segment, which is to go only now.
+    assert_eq!(world.idempotent(11, p), Ok(11));
+    assert_eq!(world.delete_records(p, -1), Ok(12));
+    world.advance(1_000);
+    world.retain(p, ALL_OLD);
+    world.run_to_rest();
+    assert_eq!(world.bases(p, |kind| kind == FileKind::Log), BTreeSet::from([12]));
+    world.check_files(p, "in the end");
+}
+
+#[test]
 fn a_row_that_finds_no_room_moves_nothing() {
     let (mut world, p, ..) = ready(small());
     world.fill(p, 10);
