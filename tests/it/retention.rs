@@ -273,6 +273,7 @@ fn topics_are_deleted_while_their_segments_go() {
     broker.stop();
     broker.start_again(|_| {});
     assert!(!broker.is_broken());
-    let left: Vec<_> = std::fs::read_dir(&broker.config().data_dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(&broker.config().data_dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(!left.iter().any(|path| path.is_dir() && Path::new(path) != broker.config().data_dir), "C-76: {left:?}");
 }

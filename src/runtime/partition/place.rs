@@ -187,7 +187,9 @@ fn answer(
         PartLetter::Append(append) => append.to.map(|to| Post::Answer(to, refused)),
         PartLetter::Describe(to) | PartLetter::DeleteRecords { to, .. } => Some(Post::Answer(to, refused)),
         PartLetter::Trim(trim) => trim.to.map(|to| Post::Answer(to, refused)),
-        PartLetter::LogStartStored { to, .. } | PartLetter::LogStartRefused { to } => to.map(|to| Post::Answer(to, refused)),
+        PartLetter::LogStartStored { to, .. } | PartLetter::LogStartRefused { to } => {
+            to.map(|to| Post::Answer(to, refused))
+        }
         PartLetter::Seal { id, number, round, .. } => {
             Some(sealed(Sealed { id, number, round, part, state: SealState::Asked }, state))
         }

@@ -44,12 +44,7 @@ impl PartitionOwner {
 
     /// Where the log is to start. If all of it has expired the active segment is sealed for that; not while there are
     /// batches on their way into it.
-    fn expired(
-        &mut self,
-        retention: &Retention,
-        now: Now,
-        gathered: &Gathered,
-    ) -> Result<Option<Offset>, StoreError> {
+    fn expired(&mut self, retention: &Retention, now: Now, gathered: &Gathered) -> Result<Option<Offset>, StoreError> {
         let expired = self.log.expired(retention, self.decided(), now.wall_ms)?;
         let Some(end) = expired.filter(|end| *end == self.log.next_offset()) else {
             return Ok(expired);
@@ -87,13 +82,7 @@ impl PartitionOwner {
 
     /// Where no segment goes the row is all there is to do. Otherwise a snapshot is written first; it is of the state at
     /// this place of the mailbox, and so waits until this turn's bytes are on disk, or is forgotten with them.
-    fn move_log_start(
-        &mut self,
-        log_start: Offset,
-        to: Option<ReplyTo>,
-        gathered: &mut Gathered,
-        turn: &mut Turn,
-    ) {
+    fn move_log_start(&mut self, log_start: Offset, to: Option<ReplyTo>, gathered: &mut Gathered, turn: &mut Turn) {
         if !self.log.drops_below(log_start) {
             if log_start > self.engine.log_start() {
                 self.moving = self.moving.max(Some(log_start));

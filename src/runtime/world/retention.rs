@@ -123,7 +123,10 @@ fn nothing_goes_before_the_new_log_start_is_on_disk() {
     world.retain(p, NO_BYTES);
     world.turn_part(p);
     stands(&world, "decided");
-    assert!(world.bases(p, |kind| kind == FileKind::Log).contains(&10), "T-543: all of it has expired, so a new segment");
+    assert!(
+        world.bases(p, |kind| kind == FileKind::Log).contains(&10),
+        "T-543: all of it has expired, so a new segment"
+    );
     world.turn_part(p);
     stands(&world, "the snapshot is written");
     assert!(world.bases(p, |kind| kind == FileKind::Snapshot).contains(&10), "T-542");

@@ -35,7 +35,8 @@ impl Shared {
     fn extents(&self, end: Offset) -> Vec<Extent> {
         let segments = self.segments();
         let ends = segments.iter().skip(1).map(|next| next.base).chain([end]);
-        let extent = |(segment, end): (&Arc<Segment>, Offset)| Extent { base: segment.base, end, bytes: segment.bytes() };
+        let extent =
+            |(segment, end): (&Arc<Segment>, Offset)| Extent { base: segment.base, end, bytes: segment.bytes() };
         segments.iter().zip(ends).map(extent).collect()
     }
 
