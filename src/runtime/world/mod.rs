@@ -28,6 +28,8 @@ mod restarts;
 #[cfg(test)]
 mod retention;
 #[cfg(test)]
+mod trims;
+#[cfg(test)]
 mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -3,67 +3,64 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "any other answer fails the test")]
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use super::World;
 use super::build::How;
 use super::ordering::ready;
-use super::store::Mood;
 use crate::engine::batch::Header;
 use crate::engine::batch::samples::header;
 use crate::engine::log::Retention;
 use crate::engine::log::segments::{FileKind, parse_file_name};
-use crate::engine::{Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId};
+use crate::engine::{Offset, Outcome, PartId, Producer, Refusal, ReplyTo};
 use crate::runtime::partition::published::Availability;
 use crate::runtime::post::{Answer, PartLetter, Post};
 use crate::store::disk::Disk;
-use crate::store::faults::{Fault, Operation, Rule};
 use crate::store::mem_disk::Cut;
 
 /// A producer without a transactional id.
 const PLAIN: Producer = Producer { id: 4_000, epoch: 0 };
 /// Every record is older.
-const ALL_OLD: Retention = Retention { age_ms: Some(10), bytes: None };
+pub(super) const ALL_OLD: Retention = Retention { age_ms: Some(10), bytes: None };
 /// Nothing is kept for its size.
 const NO_BYTES: Retention = Retention { age_ms: None, bytes: Some(0) };
 
 /// Two batches a segment, or three.
-fn small() -> How {
+pub(super) fn small() -> How {
     How { segment_bytes: 200, ..How::default() }
 }
 
 impl World {
-    fn ask_idempotent(&mut self, sequence: i32, part: PartId) -> ReplyTo {
+    pub(super) fn ask_idempotent(&mut self, sequence: i32, part: PartId) -> ReplyTo {
         let Producer { id, epoch } = PLAIN;
         let header = Header { producer_id: id, producer_epoch: epoch, base_sequence: sequence, ..header(1) };
         self.ask_append(header, None, (&format!("plain {sequence}"), part))
     }
 
-    fn idempotent(&mut self, sequence: i32, part: PartId) -> Result<Offset, Refusal> {
+    pub(super) fn idempotent(&mut self, sequence: i32, part: PartId) -> Result<Offset, Refusal> {
         let to = self.ask_idempotent(sequence, part);
         self.run_to_rest();
         self.produced(to).map(|produced| produced.base_offset)
     }
 
     /// Sequences and offsets from 0 to `count`, and then they are old.
-    fn fill(&mut self, part: PartId, count: i32) {
+    pub(super) fn fill(&mut self, part: PartId, count: i32) {
         for sequence in 0..count {
             assert_eq!(self.idempotent(sequence, part), Ok(Offset::from(sequence)));
         }
         self.advance(1_000);
     }
 
-    fn retain(&mut self, part: PartId, retention: Retention) {
+    pub(super) fn retain(&mut self, part: PartId, retention: Retention) {
         self.deliver(Post::Part(part, PartLetter::Retain(retention)));
     }
 
-    fn ask_delete_records(&mut self, part: PartId, offset: Offset) -> ReplyTo {
+    pub(super) fn ask_delete_records(&mut self, part: PartId, offset: Offset) -> ReplyTo {
         let to = self.reply();
         self.deliver(Post::Part(part, PartLetter::DeleteRecords { offset, to }));
         to
     }
 
-    fn log_started(&mut self, to: ReplyTo) -> Result<Offset, Refusal> {
+    pub(super) fn log_started(&mut self, to: ReplyTo) -> Result<Offset, Refusal> {
         match self.answer(to) {
             Answer::LogStart(log_start) => Ok(log_start),
             Answer::Refused(refusal) => Err(refusal),
@@ -71,34 +68,34 @@ impl World {
         }
     }
 
-    fn delete_records(&mut self, part: PartId, offset: Offset) -> Result<Offset, Refusal> {
+    pub(super) fn delete_records(&mut self, part: PartId, offset: Offset) -> Result<Offset, Refusal> {
         let to = self.ask_delete_records(part, offset);
         self.run_to_rest();
         self.log_started(to)
     }
 
-    fn log_start(&self, part: PartId) -> Offset {
+    pub(super) fn log_start(&self, part: PartId) -> Offset {
         self.published(part).log_start
     }
 
-    fn offsets(&self, part: PartId) -> Vec<Offset> {
+    pub(super) fn offsets(&self, part: PartId) -> Vec<Offset> {
         self.read(part, false).iter().map(|found| found.header.base_offset).collect()
     }
 
     /// First offsets of the segments that have files of this kind.
-    fn bases(&self, part: PartId, wanted: impl Fn(FileKind) -> bool) -> BTreeSet<Offset> {
+    pub(super) fn bases(&self, part: PartId, wanted: impl Fn(FileKind) -> bool) -> BTreeSet<Offset> {
         let names = self.disk.list(&self.log_dir(part)).unwrap_or_default();
         let named = names.iter().filter_map(|name| parse_file_name(name));
         named.filter(|(_, kind)| wanted(*kind)).map(|(base, _)| base).collect()
     }
 
-    fn stored_log_start(&self, part: PartId) -> Offset {
+    pub(super) fn stored_log_start(&self, part: PartId) -> Offset {
         let loaded = self.fake().load();
         loaded.parts.iter().find(|(id, _)| *id == part).map(|(_, row)| row.log_start).expect("a row")
     }
 
     /// Nothing is left of segments below the log start, and the log has one that holds it.
-    fn check_files(&self, part: PartId, what: &str) {
+    pub(super) fn check_files(&self, part: PartId, what: &str) {
         let logs = self.bases(part, |kind| kind == FileKind::Log);
         let indexes = self.bases(part, |kind| !matches!(kind, FileKind::Log | FileKind::Snapshot));
         let first = *logs.first().expect("a segment");
@@ -384,168 +381,6 @@ fn a_checkpoint_from_before_does_not_take_the_log_start_back() {
     world.cut_and_restart(Cut::LoseAll, usize::MAX);
     world.load(p);
     assert_eq!((world.published(p).availability, world.log_start(p)), (Availability::Open, 10));
-}
-
-/// What holds after any crash: one start or the other, all records from there on, the producer's sequence.
-fn check_after_a_crash(world: &mut World, p: PartId, what: &str) {
-    world.load(p);
-    assert_eq!(world.published(p).availability, Availability::Open, "C-76 {what}: no damage: {:#?}", world.tail());
-    let log_start = world.log_start(p);
-    // 8 begins the active segment, which stays where there is no room for a new one.
-    assert!([0, 8, 10].contains(&log_start), "{what}: {log_start}");
-    assert_eq!(world.offsets(p), (log_start..10).collect::<Vec<_>>(), "{what}");
-    world.check_files(p, &format!("C-76 {what}"));
-    assert_eq!(world.idempotent(7, p), Ok(7), "C-64 {what}");
-    world.retain(p, ALL_OLD);
-    world.run_to_rest();
-    assert_eq!((world.log_start(p), world.offsets(p)), (10, vec![]), "{what}");
-    world.check_files(p, what);
-    assert_eq!(world.idempotent(7, p), Ok(7), "C-64 {what}");
-    assert_eq!(world.idempotent(10, p), Ok(10), "{what}");
-}
-
-#[test]
-fn a_crash_between_any_two_steps_loses_nothing_and_damages_nothing() {
-    let cuts = [Cut::LoseAll, Cut::LoseNothing].into_iter().chain((0..12).map(Cut::Seed));
-    let mut moved = BTreeSet::new();
-    for cut in cuts {
-        for steps in 0..9 {
-            for extra in [0, usize::MAX] {
-                let (mut world, p, ..) = ready(small());
-                world.fill(p, 10);
-                world.retain(p, ALL_OLD);
-                for _ in 0..steps {
-                    world.step_anything();
-                }
-                let shown = world.log_start(p);
-                world.cut_and_restart(cut, extra);
-                world.load(p);
-                assert!(world.log_start(p) >= shown, "what was shown is on disk");
-                moved.insert((steps, world.log_start(p)));
-                check_after_a_crash(&mut world, p, &format!("{cut:?} after {steps} steps, commits kept {extra}"));
-            }
-        }
-    }
-    assert!(moved.contains(&(0, 0)) && moved.contains(&(8, 10)), "{moved:?}");
-}
-
-#[test]
-fn a_fault_at_any_write_of_it_loses_nothing_and_damages_nothing() {
-    let operations = [Operation::Write, Operation::Sync, Operation::Create, Operation::Rename, Operation::Remove];
-    let mut broke = 0;
-    for (operation, fault) in operations.iter().flat_map(|o| [Fault::NoSpace, Fault::Io].map(|fault| (*o, fault))) {
-        for after in 0..12 {
-            let (mut world, p, ..) = ready(small());
-            world.fill(p, 10);
-            let dir = world.log_dir(p).display().to_string();
-            world.disk.faults().add(Rule { after, ..Rule::once(operation, &dir, fault) });
-            world.retain(p, ALL_OLD);
-            world.run_to_rest();
-            let what = format!("{fault:?} at {operation:?} {after}");
-            if world.broken.is_some() {
-                broke += 1;
-                assert!(fault == Fault::Io || operation == Operation::Sync, "{what}");
-            } else {
-                world.disk.faults().lift();
-                assert_eq!(world.idempotent(7, p), Ok(7), "C-64 {what}");
-                assert_eq!(world.published(p).availability, Availability::Open, "{what}");
-            }
-            world.cut_and_restart(if after % 2 == 0 { Cut::LoseAll } else { Cut::LoseNothing }, 0);
-            check_after_a_crash(&mut world, p, &what);
-        }
-    }
-    assert!(broke > 3, "{broke}");
-}
-
-#[test]
-fn whoever_asks_too_often_is_not_heard_twice() {
-    let (mut world, p, ..) = ready(small());
-    world.fill(p, 10);
-    for _ in 0..5 {
-        world.retain(p, ALL_OLD);
-        world.turn_part(p);
-        world.retain(p, ALL_OLD);
-    }
-    world.run_to_rest();
-    let moves = world.trace.iter().filter(|line| line.starts_with("to ledger MoveLogStart")).count();
-    assert_eq!((moves, world.log_start(p)), (1, 10));
-    assert_eq!(world.idempotent(10, p), Ok(10));
-    world.advance(1_000);
-    world.retain(p, ALL_OLD);
-    world.run_to_rest();
-    assert_eq!(world.log_start(p), 11, "and heard again afterwards");
-    // A log start at the end of the active segment, which is to go only now.
-    assert_eq!(world.idempotent(11, p), Ok(11));
-    assert_eq!(world.delete_records(p, -1), Ok(12));
-    world.advance(1_000);
-    world.retain(p, ALL_OLD);
-    world.run_to_rest();
-    assert_eq!(world.bases(p, |kind| kind == FileKind::Log), BTreeSet::from([12]));
-    world.check_files(p, "in the end");
-}
-
-#[test]
-fn a_row_that_finds_no_room_moves_nothing() {
-    let (mut world, p, ..) = ready(small());
-    world.fill(p, 10);
-    let files = world.bases(p, |kind| kind == FileKind::Log);
-    world.fake().set(Mood::Full);
-    world.retain(p, ALL_OLD);
-    world.run_to_rest();
-    assert_eq!(world.delete_records(p, 8), Err(Refusal::KafkaStorageError));
-    assert_eq!((world.log_start(p), world.stored_log_start(p)), (0, 0));
-    assert!(world.bases(p, |kind| kind == FileKind::Log).is_superset(&files));
-    world.fake().set(Mood::Well);
-    assert_eq!(world.delete_records(p, 8), Ok(8));
-    world.retain(p, ALL_OLD);
-    world.run_to_rest();
-    assert_eq!(world.log_start(p), 10);
-    world.check_files(p, "with room");
-}
-
-#[test]
-fn a_turn_that_finds_no_room_moves_nothing() {
-    let (mut world, p, ..) = ready(small());
-    world.fill(p, 10);
-    let asked = world.ask_delete_records(p, 8);
-    let refused = world.ask_idempotent(10, p);
-    let dir = world.log_dir(p).display().to_string();
-    world.disk.faults().add(Rule::once(Operation::Write, &dir, Fault::NoSpace));
-    world.run_to_rest();
-    assert_eq!(world.produced(refused), Err(Refusal::KafkaStorageError));
-    assert_eq!(world.log_started(asked), Err(Refusal::KafkaStorageError), "its snapshot spoke of the batch");
-    assert_eq!((world.log_start(p), world.offsets(p).len()), (0, 10));
-    assert_eq!(world.idempotent(10, p), Ok(10), "the sequence is free");
-    assert_eq!(world.delete_records(p, 8), Ok(8));
-    assert_eq!(world.offsets(p), (8..11).collect::<Vec<_>>());
-}
-
-#[test]
-fn a_topic_deleted_on_the_way_takes_everything_along() {
-    for steps in 0..9 {
-        let mut world = World::new(small());
-        let p = world.topic("t", 1)[0];
-        world.fill(p, 10);
-        world.retain(p, ALL_OLD);
-        let asked = world.ask_delete_records(p, 9);
-        for _ in 0..steps {
-            world.step_anything();
-        }
-        world.ask_delete("t");
-        // A topic that is made again at once has the directory's name, and nothing of the old one's steps touches it.
-        let again = world.topic_as(TopicId([9; 16]), "t", 1)[0];
-        world.fill(again, 10);
-        world.run_to_rest();
-        assert!(world.broken.is_none(), "C-76 after {steps} steps: {:?}", world.broken);
-        let answered = world.log_started(asked);
-        assert!([Ok(9), Ok(10), Err(Refusal::UnknownTopicOrPartition)].contains(&answered), "{steps}: {answered:?}");
-        assert_eq!(world.offsets(again), (0..10).collect::<Vec<_>>(), "C-76 after {steps} steps");
-        world.kill_and_restart();
-        world.load(again);
-        assert_eq!(world.offsets(again), (0..10).collect::<Vec<_>>(), "C-76 after {steps} steps");
-        let left = world.disk.list(Path::new("")).unwrap();
-        assert_eq!(left, ["t-0"], "C-76: no files of the old one");
-    }
 }
 
 #[test]

@@ -1,3 +1,5 @@
+#![expect(clippy::arithmetic_side_effects, reason = "a test may count freely: an overflow fails it")]
+
 use super::*;
 use crate::engine::catalog::{BrokerLevels, TopicSettings};
 
