@@ -16,6 +16,7 @@ const SAME: &[(&str, &str)] = &[
     ("KAFKA_LOG_DIR", "data_dir"),
     ("KAFKA_LOG_DIRS", "data_dir"),
     ("KAFKA_LOG_RETENTION_BYTES", "topics.retention_bytes"),
+    ("KAFKA_LOG_RETENTION_CHECK_INTERVAL_MS", "topics.retention_check_interval_ms"),
     ("KAFKA_LOG_RETENTION_MS", "topics.retention_ms"),
     ("KAFKA_LOG_SEGMENT_BYTES", "topics.segment_bytes"),
     ("KAFKA_MAX_CONNECTIONS", "net.max_connections"),

@@ -169,6 +169,8 @@ pub struct Topics {
     pub retention_ms: i64,
     /// Records may be deleted when a partition has more bytes; -1 no limit.
     pub retention_bytes: i64,
+    /// How often it is looked for what may be deleted, in milliseconds.
+    pub retention_check_interval_ms: i64,
 }
 
 /// Limits of transactions.

@@ -71,6 +71,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     row("topics.max_message_bytes", bytes(1_024, INT), "largest batch accepted"),
     row("topics.retention_ms", ms(-1, i64::MAX), "age at which records may be deleted; -1 never"),
     row("topics.retention_bytes", bytes(-1, i64::MAX), "size of a partition above which records go; -1 no limit"),
+    row("topics.retention_check_interval_ms", ms(1, YEARS), "how often it is looked for what may go"),
     row("transactions.max_timeout_ms", ms(1, INT), "longest transaction.timeout.ms a producer may ask for"),
     row("transactions.id_expiration_ms", ms(1, YEARS), "unused time after which a transactional.id is forgotten"),
     row("groups.min_session_timeout_ms", ms(1, INT), "shortest session timeout a member may ask for"),
@@ -174,6 +175,7 @@ impl Default for Settings {
                 max_message_bytes: 1_048_588,
                 retention_ms: 604_800_000,
                 retention_bytes: -1,
+                retention_check_interval_ms: 300_000,
             },
             transactions: Transactions { max_timeout_ms: 900_000, id_expiration_ms: 604_800_000 },
             groups: Groups {

@@ -43,6 +43,7 @@ pub struct Metrics {
     connections: Gauges<ListenerName>,
     fsync: Histograms<SyncedFile>,
     partitions_offline: IntGauge,
+    removed: Removed,
 }
 
 #[derive(Debug)]
@@ -64,6 +65,13 @@ struct Producers {
     fencing: Counters<FencingReason>,
     duplicates: IntCounter,
     sequence_errors: Counters<SequenceError>,
+}
+
+/// What left logs.
+#[derive(Debug)]
+struct Removed {
+    segments: IntCounter,
+    bytes: IntCounter,
 }
 
 /// What the ledger holds at one moment, as the gauges show it.
@@ -99,6 +107,10 @@ impl Metrics {
             connections: table.gauges("connections", "Open connections", "listener")?,
             fsync: table.histograms(("fsync_duration_seconds", "Time one sync took"), "file", BUCKETS)?,
             partitions_offline: table.int_gauge("partitions_offline", "Partitions that cannot be served: damaged")?,
+            removed: Removed {
+                segments: table.counter("log_segments_removed_total", "Segments removed below a log start")?,
+                bytes: table.counter("log_bytes_removed_total", "Bytes of batches in them")?,
+            },
             registry: table.0,
         })
     }
@@ -188,6 +200,12 @@ impl Metrics {
     /// Sets how many partitions cannot be served.
     pub fn set_partitions_offline(&self, count: i64) {
         self.partitions_offline.set(count);
+    }
+
+    /// Segments left a log, by retention or because a client asked.
+    pub fn segments_removed(&self, segments: u64, bytes: u64) {
+        self.removed.segments.inc_by(segments);
+        self.removed.bytes.inc_by(bytes);
     }
 
     /// Everything as Prometheus reads it; its type is [`CONTENT_TYPE`].

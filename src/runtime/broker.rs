@@ -389,6 +389,20 @@ impl Broker {
         Ok(producers)
     }
 
+    /// DeleteRecords: everything of the partition below `offset` goes, -1 for everything that readers may have. Gives the
+    /// partition's first offset, which is stored when this returns; files go afterwards.
+    ///
+    /// # Errors
+    /// `OffsetOutOfRange` beyond the watermark (T-540), `UnknownTopicOrPartition`, `KafkaStorageError`.
+    pub async fn delete_records(&self, part: PartId, offset: Offset) -> Result<Offset, Refusal> {
+        let waiting = self.router.mailroom.wait();
+        self.router.deliver(Post::Part(part, PartLetter::DeleteRecords { offset, to: waiting.to }));
+        let Answer::LogStart(log_start) = answered(waiting, Refusal::NotLeaderOrFollower).await? else {
+            return Err(misplaced());
+        };
+        Ok(log_start)
+    }
+
     /// A member id never used before (G-414).
     #[must_use]
     pub fn fresh_member(&self, front: &str) -> MemberId {

@@ -63,6 +63,12 @@ fn writes_nothing(letter: &PartLetter) -> bool {
         PartLetter::Append(_)
         | PartLetter::Mark(_)
         | PartLetter::Describe(_)
+        | PartLetter::Retain(_)
+        | PartLetter::DeleteRecords { .. }
+        | PartLetter::Trim(_)
+        | PartLetter::LogStartStored { .. }
+        | PartLetter::LogStartRefused { .. }
+        | PartLetter::Unlink
         | PartLetter::Load
         | PartLetter::Drop
         | PartLetter::Close => false,
@@ -206,6 +212,12 @@ impl Partitions {
             }
             Err(error) => router.broken(&error),
         }
+    }
+
+    /// Where the files are of a partition that has not been opened since the start.
+    #[must_use]
+    pub fn unopened(&self, slot: &Slot) -> Option<Source> {
+        slot.place.lock().unopened().cloned()
     }
 
     /// Takes partitions whose topic is deleted out of service. Their owners drop the files.

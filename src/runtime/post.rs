@@ -11,6 +11,7 @@ use crate::engine::group::{GroupAnswer, GroupDescription, Join, LeavingMember, S
 use crate::engine::ledger::offsets::Seen;
 use crate::engine::ledger::rows::{PartRow, RecoveryPoint};
 use crate::engine::ledger::show::Described;
+use crate::engine::log::Retention;
 use crate::engine::partition::{Grant, MarkOrder, ProducerState};
 use crate::engine::txn::{Addition, Position};
 use crate::engine::{
@@ -53,6 +54,8 @@ pub enum LedgerLetter {
     Marked(PartId, Vec<u64>, MarkResult),
     /// A partition's new recovery point, or first offset; stored lazily.
     Checkpoint(PartId, RecoveryPoint, Offset),
+    /// A partition's first offset is to move: answered to the partition once that is on disk.
+    MoveLogStart(MoveLogStart),
     /// The row that says of these partitions that they hold transactions is on disk.
     FirstFlushed(Vec<PartId>),
     /// A clock moved (tests), or a moment came that only the shell knows of.
@@ -61,6 +64,19 @@ pub enum LedgerLetter {
     Settle,
     /// Stop after this turn, settled.
     Stop,
+}
+
+/// A new first offset of a partition, to be stored before anything below it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MoveLogStart {
+    /// Which partition.
+    pub part: PartId,
+    /// The new first offset; a lower one than is stored moves nothing.
+    pub log_start: Offset,
+    /// A recovery point whose snapshot lies at or above it, where segments go with the move.
+    pub point: Option<RecoveryPoint>,
+    /// Who waits.
+    pub to: Option<ReplyTo>,
 }
 
 /// A seal's answer.
@@ -248,6 +264,8 @@ pub enum Answer {
     Unverified,
     /// DescribeProducers.
     Producers(Vec<ProducerState>),
+    /// DeleteRecords: the partition's first offset now.
+    LogStart(Offset),
 }
 
 /// What became of one name of a CreateTopics.
@@ -323,12 +341,51 @@ pub enum PartLetter {
     Mark(Vec<(u64, MarkOrder)>),
     /// DescribeProducers.
     Describe(ReplyTo),
+    /// Let go what has expired by this measure.
+    Retain(Retention),
+    /// DeleteRecords: everything below this offset goes; -1 for all that readers may have.
+    DeleteRecords {
+        /// The first offset that stays.
+        offset: Offset,
+        /// Who waits.
+        to: ReplyTo,
+    },
+    /// The log is on disk up to a snapshot's place: the snapshot is to be written, then the log start moved.
+    Trim(Box<Trim>),
+    /// A new log start is on disk: what lies below it goes.
+    LogStartStored {
+        /// The log start.
+        log_start: Offset,
+        /// Who waits.
+        to: Option<ReplyTo>,
+    },
+    /// A new log start found no room: everything stays as it is.
+    LogStartRefused {
+        /// Who waits.
+        to: Option<ReplyTo>,
+    },
+    /// Remove more files of segments that have left the log.
+    Unlink,
     /// Make the partition ready to be read.
     Load,
     /// Its topic is deleted.
     Drop,
     /// Write what a clean stop writes.
     Close,
+}
+
+/// A log start on its way up over whole segments. What is known of producers must outlive their records (T-542), so a
+/// snapshot comes first.
+#[derive(Debug)]
+pub struct Trim {
+    /// The new log start.
+    pub log_start: Offset,
+    /// The producers.
+    pub snapshot: Vec<u8>,
+    /// The log end that the snapshot stands for.
+    pub at: Offset,
+    /// Who waits.
+    pub to: Option<ReplyTo>,
 }
 
 /// One batch on its way into a partition.

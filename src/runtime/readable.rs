@@ -37,6 +37,12 @@ impl Readable {
         self.shared.reader().map_or((-1, -1), |reader| reader.epoch_end(requested, current, end))
     }
 
+    /// Whether the log start has moved beyond an offset since the view was taken. It is published before anything goes,
+    /// so what was read before the answer is no was all there.
+    pub(super) fn starts_after(&self, offset: Offset) -> bool {
+        self.shared.published().log_start > offset
+    }
+
     /// The files as they are now: a partition that was read anew after a failed write has others.
     pub(super) fn reader(&self) -> Result<LogReader, Refusal> {
         self.shared.reader().ok_or(Refusal::KafkaStorageError)

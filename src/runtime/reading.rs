@@ -169,6 +169,7 @@ impl Broker {
             outcome = self.blocking(reader, move |reader| reader.read(&span.wish(ReadHow::Block))).await?;
         }
         match outcome {
+            ReadOutcome::Bytes { .. } if readable.starts_after(span.from) => Err(Refusal::OffsetOutOfRange),
             ReadOutcome::Bytes { bytes, next_offset } => Ok(Batches { bytes, next_offset }),
             ReadOutcome::Gone => Err(Refusal::OffsetOutOfRange),
             ReadOutcome::WouldBlock => Err(Refusal::KafkaStorageError),
@@ -179,7 +180,7 @@ impl Broker {
     /// in order of first offset (T-513).
     ///
     /// # Errors
-    /// `KafkaStorageError`: without them the records may not be shown.
+    /// `KafkaStorageError`: without them the records may not be shown. `OffsetOutOfRange` when `from` was removed just now.
     pub async fn aborted(
         &self,
         readable: &Readable,
@@ -187,11 +188,14 @@ impl Broker {
         upper: Offset,
     ) -> Result<Vec<(i64, Offset)>, Refusal> {
         let reader = readable.reader()?;
-        let found = reader.aborted(from, upper, ReadHow::NoWait).map_err(|error| self.unreadable(&error))?;
-        if let Some(found) = found {
-            return Ok(found);
+        let mut found = reader.aborted(from, upper, ReadHow::NoWait).map_err(|error| self.unreadable(&error))?;
+        if found.is_none() {
+            found = self.blocking(reader, move |reader| reader.aborted(from, upper, ReadHow::Block)).await?;
         }
-        let found = self.blocking(reader, move |reader| reader.aborted(from, upper, ReadHow::Block)).await?;
+        // Looked at last: an index may have gone while it was read, and with it the word that a transaction was aborted.
+        if readable.starts_after(from) {
+            return Err(Refusal::OffsetOutOfRange);
+        }
         found.ok_or(Refusal::KafkaStorageError)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{Parts, StartError, thread};
 use crate::clock::Clock;
-use crate::config::{Config, Durability, MarkerSync};
+use crate::config::{Config, MarkerSync};
 use crate::engine::TopicId;
 use crate::engine::batch::check::Times;
 use crate::engine::catalog::{BrokerLevels, Catalog, Defaults, Replication, TimestampType, Topic};
@@ -30,12 +30,13 @@ use crate::runtime::partition::load::Source;
 use crate::runtime::partition::{CHECKPOINT_BYTES, Settings as PartSettings};
 use crate::runtime::partitions::Partitions;
 use crate::runtime::post::{CatalogNews, LedgerLetter};
+use crate::runtime::retention::{self, SweepLetter};
 use crate::runtime::router::{Addresses, Router};
 use crate::runtime::start::Start;
 use crate::store::StoreError;
 use crate::store::disk::Disk;
 use crate::store::log::remove_leftovers;
-use crate::store::meta::{Boot, LedgerStore, Meta};
+use crate::store::meta::{Boot, LedgerStore, Meta, WalFile};
 use crate::store::os_disk::OsDisk;
 use crate::store::tickets::Lane;
 use crate::wire::Api;
@@ -56,6 +57,8 @@ pub(super) struct Engines {
     store: Arc<Mutex<Option<Box<dyn LedgerStore>>>>,
     flusher: JoinHandle<()>,
     owners: Vec<JoinHandle<()>>,
+    sweeper: JoinHandle<()>,
+    sweeps: Sender<SweepLetter>,
 }
 
 /// Opens the store, recovers, and sets every owner going.
@@ -113,8 +116,7 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let router = Arc::new(Router::new(partitions, addresses));
     let owner = LedgerOwner::new(ledger, store, settings, events);
     let flushing = Flushing { rows, written: Arc::new(Written::default()) };
-    let wal = (config.durability == Durability::Strict).then_some(wal);
-    let engines = set_going(owner, inbox, wal, flushing, (&clock, &router))?;
+    let engines = set_going((owner, inbox), (wal, config), flushing, (&clock, &router))?;
     let identity = Identity {
         cluster_id: boot.cluster_id,
         node_id: NODE_ID,
@@ -131,9 +133,8 @@ fn say_opened(boot: &Boot, config: &Config) {
 }
 
 fn set_going(
-    owner: LedgerOwner,
-    inbox: std::sync::mpsc::Receiver<LedgerLetter>,
-    wal: Option<crate::store::meta::WalFile>,
+    (owner, inbox): (LedgerOwner, Receiver<LedgerLetter>),
+    (wal, config): (WalFile, &Config),
     flushing: Flushing,
     (clock, router): (&Clock, &Arc<Router>),
 ) -> Result<Engines, StartError> {
@@ -145,7 +146,8 @@ fn set_going(
     };
     let flusher = {
         let (flushing, clock, router) = (flushing.clone(), clock.clone(), Arc::clone(router));
-        thread("ledger-flush", move || flush(wal.as_ref(), &flushing, &clock, &router))?
+        let durability = config.durability;
+        thread("ledger-flush", move || flush(&wal, durability, &flushing, (&clock, &router)))?
     };
     let mut owners = Vec::new();
     for n in 0..PARTITION_THREADS {
@@ -154,18 +156,29 @@ fn set_going(
     }
     let syncing = Arc::clone(router);
     owners.push(thread("sync", move || syncing.partitions.drive_syncs(&syncing))?);
-    let waker = Arc::downgrade(router);
+    let (sweeps, letters) = channel();
+    let sweeper = {
+        let (clock, router, levels) = (clock.clone(), Arc::clone(router), defaults(config).levels);
+        let interval_ms = config.topics.retention_check_interval_ms;
+        thread("retention", move || retention::drive(&letters, &levels, interval_ms, (&clock, &router)))?
+    };
+    let (waker, woken) = (Arc::downgrade(router), sweeps.clone());
     clock.subscribe(Box::new(move || {
         if let Some(router) = waker.upgrade() {
             router.to_ledger(LedgerLetter::Wake);
         }
+        // Nobody reads it any more once the broker has ended.
+        drop(woken.send(SweepLetter::Wake));
     }));
-    Ok(Engines { router: Arc::clone(router), flushing, ledger, store, flusher, owners })
+    Ok(Engines { router: Arc::clone(router), flushing, ledger, store, flusher, owners, sweeper, sweeps })
 }
 
 impl Engines {
     /// Everything to disk, then the clean mark. Blocks.
     pub(super) fn end(self) -> Result<(), StartError> {
+        // First: a letter of its own behind the last checkpoint would have the next start look into logs.
+        drop(self.sweeps.send(SweepLetter::Stop));
+        join(self.sweeper)?;
         let partitions = &self.router.partitions;
         partitions.close_logs();
         let mut waited = Duration::ZERO;
@@ -195,6 +208,7 @@ impl Engines {
     /// Leaves everything as it stands. Threads end when they find nothing to do.
     pub(super) fn abandon(self) {
         self.router.go_dead();
+        drop(self.sweeps.send(SweepLetter::Stop));
         self.router.partitions.close();
         self.router.to_ledger(LedgerLetter::Stop);
         self.flushing.written.close();

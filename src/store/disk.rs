@@ -76,6 +76,12 @@ pub trait Disk: Send + Sync {
     /// The system's; `NotFound` when there is none.
     fn size(&self, path: &Path) -> io::Result<u64>;
 
+    /// When the file at `path` was last written, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The system's; `NotFound` when there is none.
+    fn modified_ms(&self, path: &Path) -> io::Result<i64>;
+
     /// Whether there is a file or directory at `path`.
     ///
     /// # Errors

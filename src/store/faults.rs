@@ -170,6 +170,10 @@ impl Disk for FaultyDisk {
         self.inner.size(path)
     }
 
+    fn modified_ms(&self, path: &Path) -> io::Result<i64> {
+        self.inner.modified_ms(path)
+    }
+
     fn exists(&self, path: &Path) -> io::Result<bool> {
         self.inner.exists(path)
     }

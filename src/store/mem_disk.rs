@@ -118,6 +118,14 @@ impl MemDisk {
         })
     }
 
+    /// Says when a file was last written.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn set_modified(&self, path: &Path, wall_ms: i64) -> io::Result<()> {
+        self.tree.lock().with_file(path, |file| file.modified_ms = Some(wall_ms))
+    }
+
     fn handle(&self, path: &Path, node: usize) -> Arc<dyn File> {
         let (tree, path) = (Arc::clone(&self.tree), path.to_path_buf());
         Arc::new(MemFile { tree, node, path, faults: self.faults.clone(), power: self.power.clone() })
@@ -145,6 +153,11 @@ impl Disk for MemDisk {
 
     fn size(&self, path: &Path) -> io::Result<u64> {
         self.tree.lock().with_file(path, |file| size_of(&file.live))
+    }
+
+    /// A disk in memory has no clock: what is never told counts as written just now.
+    fn modified_ms(&self, path: &Path) -> io::Result<i64> {
+        self.tree.lock().with_file(path, |file| file.modified_ms.unwrap_or(i64::MAX))
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -297,6 +310,7 @@ struct FileNode {
     doomed: BTreeSet<usize>,
     /// Nothing of it is in memory.
     cold: bool,
+    modified_ms: Option<i64>,
 }
 
 impl FileNode {
@@ -374,7 +388,7 @@ impl FileNode {
         }
         let size = choice.between(self.durable.len(), self.live.len());
         image.resize(size, 0);
-        Self { live: image.clone(), durable: image, cold: true, ..Self::default() }
+        Self { live: image.clone(), durable: image, cold: true, modified_ms: self.modified_ms, ..Self::default() }
     }
 }
 

@@ -67,6 +67,12 @@ impl Disk for OsDisk {
         bytes(rustix::fs::stat(self.at(path))?.st_size)
     }
 
+    fn modified_ms(&self, path: &Path) -> io::Result<i64> {
+        let stat = rustix::fs::stat(self.at(path))?;
+        let within = i64::try_from(stat.st_mtime_nsec).unwrap_or(0) / 1_000_000;
+        Ok(stat.st_mtime.saturating_mul(1_000).saturating_add(within))
+    }
+
     fn exists(&self, path: &Path) -> io::Result<bool> {
         match rustix::fs::stat(self.at(path)) {
             Ok(_) => Ok(true),

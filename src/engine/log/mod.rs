@@ -2,10 +2,12 @@
 
 pub mod epochs;
 pub mod index;
+pub mod retention;
 pub mod scan;
 pub mod segments;
 pub mod times;
 
 pub use epochs::LeaderEpochs;
 pub use index::{Entry, OffsetEntry, TimeEntry};
+pub use retention::{Extent, Retention};
 pub use segments::{Growth, LogSettings};

@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::catalog::Defaults;
 use crate::engine::group;
-use crate::engine::ledger::rows::PartRow;
+use crate::engine::ledger::rows::{PartRow, RecoveryPoint};
 use crate::engine::ledger::{Ledger, Waits};
 use crate::engine::partition::Grant;
 use crate::engine::txn::end::Cause;
-use crate::engine::{GroupId, Now, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
+use crate::engine::{GroupId, Now, Offset, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
 use crate::known_bugs::{Bug, is_in};
 use crate::runtime::events::{Event, Events};
-use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post};
+use crate::runtime::post::{Answer, Command, LedgerLetter, MoveLogStart, PartLetter, Post};
 use crate::store::StoreError;
 use crate::store::meta::LedgerStore;
 use ending::{Ending, Want};
@@ -72,6 +72,17 @@ pub struct LedgerOwner {
     full: Option<String>,
 }
 
+/// How far a turn's commit must have come.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Needs {
+    /// As far as `durability` asks of any answer.
+    #[default]
+    AsSet,
+    /// On disk under `durability = "relaxed"` too: files go when it is stored, and their loss is not to be met by a row
+    /// that still counts on them.
+    Disk,
+}
+
 /// What a turn sends.
 #[derive(Debug, Default)]
 pub struct Turn {
@@ -81,6 +92,8 @@ pub struct Turn {
     pub held: Vec<Post>,
     /// The commit that `held` waits for.
     pub upto: u64,
+    /// What `upto` must be for `held` to leave.
+    pub needs: Needs,
 }
 
 /// One step of a turn.
@@ -96,8 +109,10 @@ enum Step {
     GroupTimer(GroupId),
     /// A debt is paid everywhere.
     Forget(u64),
-    /// A partition's row.
-    Part(PartId, PartRow),
+    /// A partition's recovery point, and its first offset.
+    Checkpoint(PartId, RecoveryPoint, Offset),
+    /// A partition's new first offset.
+    MoveLogStart(MoveLogStart),
     /// Expiry of ids and offsets.
     Upkeep,
     /// The last step: everyone who is parked is told to go elsewhere.
@@ -108,7 +123,7 @@ impl Step {
     /// Whether a commit comes of it in any case, for paid debts to go with.
     fn stores(&self) -> bool {
         match self {
-            Self::Decide(_) | Self::Part(..) => true,
+            Self::Decide(_) | Self::Checkpoint(..) | Self::MoveLogStart(_) => true,
             Self::Ask(_, command) => matches!(command, Command::Add { .. } | Command::StageOffsets(_)),
             Self::TimeOut(_) | Self::GroupTimer(_) | Self::Forget(_) | Self::Upkeep | Self::Stop => false,
         }
@@ -183,6 +198,9 @@ impl LedgerOwner {
         let mut decided = BTreeSet::new();
         steps.retain(|step| !matches!(step, Step::Decide(id) if !decided.insert(id.clone())));
         let effects = self.store_steps(&steps, now)?;
+        if steps.iter().any(|step| matches!(step, Step::MoveLogStart(_))) {
+            turn.needs = Needs::Disk;
+        }
         for effect in effects {
             self.carry_out(effect, now, &mut turn);
         }
@@ -239,11 +257,8 @@ impl LedgerOwner {
                 }
             }
             LedgerLetter::Marked(part, debts, result) => self.note_marked(part, &debts, result, now),
-            LedgerLetter::Checkpoint(part, point, log_start) => {
-                if let Some(row) = self.ledger.part(part) {
-                    steps.push(Step::Part(part, PartRow { point: Some(point), log_start, ..*row }));
-                }
-            }
+            LedgerLetter::Checkpoint(part, point, log_start) => steps.push(Step::Checkpoint(part, point, log_start)),
+            LedgerLetter::MoveLogStart(moved) => steps.push(Step::MoveLogStart(moved)),
             LedgerLetter::FirstFlushed(parts) => self.first_unflushed.retain(|part| !parts.contains(part)),
             LedgerLetter::Wake => {}
             LedgerLetter::Settle | LedgerLetter::Stop => {
@@ -341,7 +356,10 @@ impl LedgerOwner {
             Step::GroupTimer(id) => {
                 self.ledger.put_off(Waits::Group(id.clone()), now.mono_ms.saturating_add(GROUP_AGAIN_MS));
             }
-            Step::TimeOut(_) | Step::Part(..) | Step::Upkeep | Step::Stop => {}
+            Step::MoveLogStart(MoveLogStart { part, to, .. }) => {
+                effects.held.push(Post::Part(*part, PartLetter::LogStartRefused { to: *to }));
+            }
+            Step::TimeOut(_) | Step::Checkpoint(..) | Step::Upkeep | Step::Stop => {}
         }
         effects
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::ending::Want;
 use super::wait::{Until, WAIT_MS, Waiting};
 use super::{Effects, LedgerOwner, Step, Then};
+use crate::engine::ledger::rows::PartRow;
 use crate::engine::ledger::transactions::Owner;
 use crate::engine::partition::Grant;
 use crate::engine::txn::end::{Cause, Verdict};
@@ -13,7 +14,7 @@ use crate::engine::txn::{Addition, Claimed, Txn};
 use crate::engine::{Now, Outcome, PartId, Producer, Refusal, ReplyTo, TransactionalId};
 use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
-use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post, StageOffsets};
+use crate::runtime::post::{Answer, Command, LedgerLetter, MoveLogStart, PartLetter, Post, StageOffsets};
 
 /// Whether a transaction writes to no partition: there is nothing to seal.
 pub(super) fn no_partitions(parts: &BTreeSet<PartId>) -> bool {
@@ -35,12 +36,13 @@ impl LedgerOwner {
             }
             Step::GroupTimer(id) => effects.answer_group(self.ledger.expire_group(id, now)),
             Step::Forget(seq) => self.ledger.forget_owed(*seq),
-            Step::Part(part, row) => {
+            Step::Checkpoint(part, point, log_start) => {
                 if let Some(stands) = self.ledger.part(*part).copied() {
-                    let transactional = stands.transactional || row.transactional;
-                    self.ledger.put_part(*part, crate::engine::ledger::rows::PartRow { transactional, ..*row });
+                    let log_start = stands.log_start.max(*log_start);
+                    self.ledger.put_part(*part, PartRow { point: Some(*point), log_start, ..stands });
                 }
             }
+            Step::MoveLogStart(moved) => self.move_log_start(moved, &mut effects),
             Step::Upkeep => {
                 for id in self.ledger.expire_ids(self.settings.id_expiration_ms, now) {
                     effects.then.push(Then::Say(Event::IdExpired { id }));
@@ -50,6 +52,20 @@ impl LedgerOwner {
             Step::Stop => effects.answer_group(self.ledger.stop_groups()),
         }
         effects
+    }
+
+    /// The log start only ever rises: a checkpoint that was taken before it moved may come behind it.
+    fn move_log_start(&mut self, moved: &MoveLogStart, effects: &mut Effects) {
+        let MoveLogStart { part, log_start, point, to } = *moved;
+        let Some(stands) = self.ledger.part(part).copied() else {
+            // Its topic was deleted meanwhile.
+            let gone = Answer::Refused(Refusal::UnknownTopicOrPartition);
+            effects.held.extend(to.map(|to| Post::Answer(to, gone)));
+            return;
+        };
+        let row = PartRow { point: point.or(stands.point), log_start: stands.log_start.max(log_start), ..stands };
+        self.ledger.put_part(part, row);
+        effects.held.push(Post::Part(part, PartLetter::LogStartStored { log_start, to }));
     }
 
     fn ask(&mut self, to: ReplyTo, command: &Command, now: Now, effects: &mut Effects) {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::LedgerOwner;
+use super::{LedgerOwner, Needs};
 use crate::clock::Clock;
+use crate::config::Durability;
 use crate::engine::Now;
 use crate::metrics::SyncedFile;
 use crate::runtime::post::{LedgerLetter, Post};
@@ -24,34 +25,44 @@ const IDLE_MS: u64 = 200;
 /// How far commits are written, for the thread that flushes them.
 #[derive(Default)]
 pub struct Written {
-    state: Mutex<(u64, bool)>,
+    state: Mutex<Commits>,
     changed: Condvar,
 }
 
+#[derive(Default)]
+struct Commits {
+    /// The last one written.
+    upto: u64,
+    /// What the most demanding of those since the last flush needs.
+    needs: Needs,
+    closed: bool,
+}
+
 impl Written {
-    fn set(&self, upto: u64) {
+    fn set(&self, upto: u64, needs: Needs) {
         let mut state = self.state.lock();
-        if state.0 < upto {
-            state.0 = upto;
+        state.needs = state.needs.max(needs);
+        if state.upto < upto {
+            state.upto = upto;
             self.changed.notify_one();
         }
     }
 
     /// No more commits: the flushing thread comes back when all are flushed.
     pub fn close(&self) {
-        self.state.lock().1 = true;
+        self.state.lock().closed = true;
         self.changed.notify_one();
     }
 
-    fn wait_beyond(&self, flushed: u64) -> Option<u64> {
+    fn wait_beyond(&self, flushed: u64) -> Option<(u64, Needs)> {
         let mut state = self.state.lock();
-        while state.0 <= flushed {
-            if state.1 {
+        while state.upto <= flushed {
+            if state.closed {
                 return None;
             }
             self.changed.wait(&mut state);
         }
-        Some(state.0)
+        Some((state.upto, std::mem::take(&mut state.needs)))
     }
 }
 
@@ -99,7 +110,7 @@ fn turn(
             router.deliver(post);
         }
     }
-    flushing.written.set(turn.upto);
+    flushing.written.set(turn.upto, turn.needs);
     turn.at_once.into_iter().for_each(|post| router.deliver(post));
     router.set_refusing(owner.refuses());
     owner.tidy(idle)
@@ -134,11 +145,13 @@ pub fn elapsed(began: Now, ended: Now) -> Duration {
 }
 
 /// Flushes commits until told to stop, each flush taking along what was written meanwhile; then lets go what waited.
-pub fn flush(wal: Option<&WalFile>, flushing: &Flushing, clock: &Clock, router: &Router) {
+/// Under `durability = "relaxed"` only what needs the disk waits for it.
+pub fn flush(wal: &WalFile, durability: Durability, flushing: &Flushing, (clock, router): (&Clock, &Router)) {
     let mut flushed = flushing.rows.is_at();
-    while let Some(upto) = flushing.written.wait_beyond(flushed) {
+    while let Some((upto, needs)) = flushing.written.wait_beyond(flushed) {
         let began = clock.now();
-        if let Some(Err(error)) = wal.map(WalFile::sync) {
+        let syncs = durability == Durability::Strict || needs == Needs::Disk;
+        if syncs && let Err(error) = wal.sync() {
             router.broken(&error);
             return;
         }

@@ -85,6 +85,7 @@ impl PartitionOwner {
             source,
             grants: Vec::new(),
             sealed: BTreeSet::new(),
+            moving: None,
             last_turn: now,
             next_expiry_mono_ms: now.mono_ms.saturating_add(600_000),
         };
@@ -105,6 +106,8 @@ impl PartitionOwner {
         let (log, engine) = open(&self.source, self.settings.incarnation, self.last_turn)?;
         self.log = log;
         self.engine = engine;
+        // A move that waited for the turn's bytes is gone with them.
+        self.moving = None;
         self.shared.set_reader(self.log.reader());
         for grant in self.grants.clone() {
             self.engine.grant(grant);

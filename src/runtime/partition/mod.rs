@@ -7,6 +7,7 @@
 pub mod load;
 pub mod place;
 pub mod published;
+mod trim;
 pub mod turn;
 
 use std::collections::BTreeSet;
@@ -56,6 +57,8 @@ pub struct PartitionOwner {
     grants: Vec<Grant>,
     /// Permissions that a decision under way has closed, by producer id and number.
     sealed: BTreeSet<(i64, u64)>,
+    /// The log start that is on its way to be stored.
+    moving: Option<Offset>,
     last_turn: Now,
     next_expiry_mono_ms: i64,
 }

@@ -76,6 +76,15 @@ impl Place {
         matches!(self.owned, Owned::Unloaded(_))
     }
 
+    /// Where the files are of a partition that has not been opened yet.
+    #[must_use]
+    pub fn unopened(&self) -> Option<&Source> {
+        match &self.owned {
+            Owned::Unloaded(source) => Some(source),
+            Owned::Loaded(_) | Owned::Damaged(..) | Owned::Gone => None,
+        }
+    }
+
     /// The owner, to look at (tests).
     #[cfg(any(test, simulator))]
     pub(crate) fn owner(&self) -> Option<&PartitionOwner> {
@@ -176,7 +185,11 @@ fn answer(
     let refused = Answer::Refused(refusal);
     match letter {
         PartLetter::Append(append) => append.to.map(|to| Post::Answer(to, refused)),
-        PartLetter::Describe(to) => Some(Post::Answer(to, refused)),
+        PartLetter::Describe(to) | PartLetter::DeleteRecords { to, .. } => Some(Post::Answer(to, refused)),
+        PartLetter::Trim(trim) => trim.to.map(|to| Post::Answer(to, refused)),
+        PartLetter::LogStartStored { to, .. } | PartLetter::LogStartRefused { to } => {
+            to.map(|to| Post::Answer(to, refused))
+        }
         PartLetter::Seal { id, number, round, .. } => {
             Some(sealed(Sealed { id, number, round, part, state: SealState::Asked }, state))
         }
@@ -184,8 +197,12 @@ fn answer(
             let debts = orders.into_iter().map(|(debt, _)| debt).collect();
             Some(Post::Ledger(LedgerLetter::Marked(part, debts, result)))
         }
-        PartLetter::Grant(_) | PartLetter::Unseal { .. } | PartLetter::Load | PartLetter::Drop | PartLetter::Close => {
-            None
-        }
+        PartLetter::Grant(_)
+        | PartLetter::Unseal { .. }
+        | PartLetter::Retain(_)
+        | PartLetter::Unlink
+        | PartLetter::Load
+        | PartLetter::Drop
+        | PartLetter::Close => None,
     }
 }

@@ -136,6 +136,18 @@ impl Shared {
         });
     }
 
+    /// Publishes a log start that is stored. Only the start moves: whatever a sync in flight shows later, it does not go
+    /// back. The last stable offset is never below it (T-541 R).
+    pub fn move_log_start(&self, log_start: Offset) {
+        self.published.send_if_modified(|now| {
+            let moves = now.availability == Availability::Open && now.log_start < log_start;
+            if moves {
+                *now = Published { log_start, last_stable: now.last_stable.max(log_start), ..*now };
+            }
+            moves
+        });
+    }
+
     /// Puts a sync in line. Gives it back if none is in flight: the caller starts it.
     #[must_use]
     pub fn put_in_line(&self, next: Syncing) -> Option<Syncing> {

@@ -17,13 +17,13 @@ pub(super) const SEALED_DAMAGED: SealState = SealState::Durable(Offset::MAX);
 
 /// What a turn gathers before its one write.
 #[derive(Default)]
-struct Gathered {
-    bytes: Vec<Bytes>,
+pub(super) struct Gathered {
+    pub(super) bytes: Vec<Bytes>,
     aborted: Vec<Aborted>,
-    held: Vec<Held>,
+    pub(super) held: Vec<Held>,
     at_once: Vec<Post>,
     /// Who must hear of it if the write fails.
-    refusable: Vec<Post>,
+    pub(super) refusable: Vec<Post>,
     /// Debts whose markers are among the bytes, or are there already.
     marked: Vec<u64>,
     /// Permissions closed: whose, which transaction, and the log end at that place of the mailbox.
@@ -110,6 +110,12 @@ impl PartitionOwner {
                 gathered.refusable.push(Post::Answer(to, Answer::Refused(Refusal::KafkaStorageError)));
                 gathered.held.push(Held::until_synced(post));
             }
+            PartLetter::Retain(retention) => self.retain(&retention, now, gathered, turn)?,
+            PartLetter::DeleteRecords { offset, to } => self.delete_records(offset, to, gathered, turn),
+            PartLetter::Trim(trim) => self.trim(*trim, turn)?,
+            PartLetter::LogStartStored { log_start, to } => self.log_start_stored(log_start, to, turn),
+            PartLetter::LogStartRefused { to } => self.log_start_refused(to, turn),
+            PartLetter::Unlink => self.unlink(turn),
             PartLetter::Load => {}
             PartLetter::Close => self.close(gathered, turn)?,
             PartLetter::Drop => {}

@@ -170,7 +170,8 @@ impl World {
             | Answer::Gauges(_)
             | Answer::Produced(_)
             | Answer::Unverified
-            | Answer::Producers(_)) => panic!("{to:?}: {other:?}"),
+            | Answer::Producers(_)
+            | Answer::LogStart(_)) => panic!("{to:?}: {other:?}"),
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Shown {
     views: BTreeMap<PartId, Published>,
     /// Every offset that readers were given, with what was there.
     given: BTreeMap<(PartId, Offset), Vec<u8>>,
+    /// Where each producer's batch was, whether or not it is still there.
+    placed: BTreeMap<(PartId, Vec<u8>), Offset>,
 }
 
 impl Shown {
@@ -25,6 +27,7 @@ impl Shown {
             if view.availability != Availability::Open {
                 continue;
             }
+            assert!(view.log_start <= view.last_stable, "T-541 R: {view:?}");
             assert!(view.last_stable <= view.watermark, "T-1202 (1): {view:?}");
             if let Some(before) = self.views.insert(part, view) {
                 assert!(
@@ -32,6 +35,7 @@ impl Shown {
                     "T-1202 (1): {part:?} back from {before:?} to {view:?}: {:#?}",
                     world.tail()
                 );
+                assert!(before.log_start <= view.log_start, "back from {before:?} to {view:?}: {:#?}", world.tail());
                 assert!(before.last_stable <= view.last_stable, "T-1202 (1): back from {before:?} to {view:?}");
             }
             for found in world.read(part, false) {
@@ -40,6 +44,10 @@ impl Shown {
                 // A marker's bytes name the coordinator epoch of the start that wrote it.
                 let what =
                     if found.marker.is_some() { vec![u8::from(found.marker == Some(Outcome::Commit))] } else { what };
+                if found.marker.is_none() && found.header.producer_id >= 0 {
+                    let before = self.placed.insert((part, what.clone()), place.1);
+                    assert!(before.is_none_or(|before| before == place.1), "P5: {place:?} was at {before:?}");
+                }
                 let before = self.given.insert(place, what.clone());
                 assert!(before.is_none_or(|before| before == what), "{place:?} holds something else now");
             }

@@ -26,6 +26,10 @@ mod random;
 #[cfg(test)]
 mod restarts;
 #[cfg(test)]
+mod retention;
+#[cfg(test)]
+mod trims;
+#[cfg(test)]
 mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};

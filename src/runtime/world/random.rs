@@ -15,8 +15,9 @@ use super::invariants::{Shown, all_at_rest, epochs, nothing_hangs, nothing_twice
 use super::store::Mood;
 use crate::config::MarkerSync;
 use crate::engine::ledger::offsets::Seen;
+use crate::engine::log::Retention;
 use crate::engine::{Offset, Outcome, PartId, Producer, Refusal, ReplyTo};
-use crate::runtime::post::{Answer, Command};
+use crate::runtime::post::{Answer, Command, PartLetter, Post};
 use crate::store::faults::{Fault, Operation, Rule};
 use crate::store::mem_disk::Cut;
 
@@ -47,8 +48,8 @@ enum Told {
 /// One transaction of one client.
 #[derive(Debug, Clone)]
 struct Attempt {
-    /// Producer, sequence, partition of each batch that was acknowledged, in all partitions.
-    acked: Vec<(Producer, i32, PartId)>,
+    /// Producer, sequence, partition of each batch that was acknowledged, in all partitions, and its offset.
+    acked: Vec<((Producer, i32, PartId), Offset)>,
     /// The offset it staged for its group, if that was acknowledged.
     staged: Option<(PartId, Offset)>,
     /// The outcome it has asked for; from then on it asks for no other.
@@ -172,8 +173,9 @@ impl Client {
                 let told = if outcome == Outcome::Commit { Told::Committed } else { Told::Aborted };
                 return self.close(told);
             }
-            (Answer::Produced(_), Pending::Produce(part, sequence)) => {
-                self.now.acked.push((self.producer.expect("a producer"), sequence, part));
+            (Answer::Produced(produced), Pending::Produce(part, sequence)) => {
+                let batch = (self.producer.expect("a producer"), sequence, part);
+                self.now.acked.push((batch, produced.base_offset));
                 self.next.insert(part, sequence + 1);
                 self.again = None;
                 return;
@@ -240,10 +242,29 @@ fn trouble(world: &mut World, dice: &mut Dice, parts: &[PartId]) -> bool {
     true
 }
 
-fn history(seed: u64, steps: u64) {
+/// Whether records leave in a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Records {
+    Stay,
+    /// Segments are small, and go by size or because somebody asks.
+    Leave,
+}
+
+fn let_go(world: &mut World, dice: &mut Dice, parts: &[PartId]) {
+    let part = dice.pick(parts);
+    let bytes = Some(dice.pick(&[0, 0, 300, 900]));
+    let letter = match dice.roll(3) {
+        0 => PartLetter::DeleteRecords { offset: i64::try_from(dice.roll(40)).unwrap() - 1, to: world.reply() },
+        _ => PartLetter::Retain(Retention { age_ms: None, bytes }),
+    };
+    world.deliver(Post::Part(part, letter));
+}
+
+fn history(seed: u64, steps: u64, records: Records) {
     let mut dice = Dice(seed);
     let marker_sync = dice.pick(&[MarkerSync::Answer, MarkerSync::Redo]);
-    let mut world = World::new(How { marker_sync, ..How::default() });
+    let segment_bytes = if records == Records::Leave { 300 } else { How::default().segment_bytes };
+    let mut world = World::new(How { marker_sync, segment_bytes, ..How::default() });
     let parts = world.topic("t", 3);
     let mut clients: Vec<Client> = ["a", "a", "b", "b"].map(Client::new).into();
     let mut shown = Shown::default();
@@ -261,6 +282,9 @@ fn history(seed: u64, steps: u64) {
         }
         if dice.roll(40) == 0 {
             plain.push((world.ask_plain(&format!("plain {n}"), dice.pick(&parts)), n));
+        }
+        if records == Records::Leave && dice.roll(25) == 0 {
+            let_go(&mut world, &mut dice, &parts);
         }
         if trouble(&mut world, &mut dice, &parts) {
             world.fake().set(Mood::Well);
@@ -308,7 +332,9 @@ fn judge(world: &mut World, clients: &[Client], parts: &[PartId]) {
         }
     }
     for attempt in clients.iter().flat_map(|client| &client.past) {
-        let seen: Vec<usize> = attempt.acked.iter().map(|batch| visible.get(batch).copied().unwrap_or(0)).collect();
+        // Of what lies below a log start nothing can be said.
+        let there = attempt.acked.iter().filter(|((_, _, part), offset)| *offset >= world.published(*part).log_start);
+        let seen: Vec<usize> = there.map(|(batch, _)| visible.get(batch).copied().unwrap_or(0)).collect();
         let all = seen.iter().all(|n| *n == 1);
         let none = seen.iter().all(|n| *n == 0);
         let context = || (attempt, parts.iter().map(|part| epochs(world, *part)).collect::<Vec<_>>(), &world.trace);
@@ -348,12 +374,21 @@ fn offsets_agree(world: &mut World, clients: &[Client], name: &str, part: PartId
     world.answer(to);
 }
 
-#[test]
-fn random_histories() {
+fn histories(records: Records, least: u64) {
     let first: u64 = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let count: u64 = std::env::var("SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(60);
+    let count: u64 = std::env::var("SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(least);
     for seed in first..first + count {
         println!("seed {seed}");
-        history(seed, 1_500);
+        history(seed, 1_500, records);
     }
+}
+
+#[test]
+fn random_histories() {
+    histories(Records::Stay, 60);
+}
+
+#[test]
+fn random_histories_in_which_records_leave() {
+    histories(Records::Leave, 30);
 }

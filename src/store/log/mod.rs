@@ -13,6 +13,7 @@ mod open;
 mod reader;
 mod recover;
 mod replay;
+mod retain;
 mod segment;
 mod sync;
 mod times;
@@ -26,7 +27,6 @@ use parking_lot::{Mutex, RwLock};
 use crate::engine::Offset;
 use crate::engine::log::{Growth, LeaderEpochs, LogSettings};
 use crate::engine::partition::Aborted;
-use crate::store::StoreError;
 
 pub use crate::engine::ledger::rows::RecoveryPoint;
 pub use append::Appended;
@@ -34,6 +34,7 @@ pub use leftovers::{Belongs, Leftovers, belongs_to, delete_dir_of, name_again, r
 pub use open::{OpenHow, Opened, Torn, delete_dir, remove_condemned};
 pub use reader::{LogReader, ReadOutcome, ReadWish};
 pub use replay::Replay;
+pub use retain::{Dropped, Left, may_expire};
 pub use sync::SyncJob;
 pub use times::TimestampOffset;
 
@@ -47,19 +48,6 @@ pub enum ReadHow {
     NoWait,
     /// Waits.
     Block,
-}
-
-/// A segment as retention looks at it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SegmentSummary {
-    /// First offset.
-    pub base: Offset,
-    /// Offset after the last.
-    pub end: Offset,
-    /// Bytes of batches.
-    pub bytes: u64,
-    /// Largest timestamp, -1 for none.
-    pub largest_timestamp: i64,
 }
 
 /// A place in the log.
@@ -104,6 +92,8 @@ pub struct Log {
     epochs_file: Names,
     /// Bytes appended since the last checkpoint.
     debt: u64,
+    /// Segments that have left the log and whose files are still there, oldest first.
+    leaving: VecDeque<Arc<Segment>>,
 }
 
 /// Whether something small beside the batches differs from what is on disk.
@@ -164,46 +154,6 @@ impl Log {
             segment.aborted.push(aborted);
             self.unflushed.insert(segment.base, Arc::clone(segment));
         }
-    }
-
-    /// All segments, oldest first, for retention to choose from.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] when a time index cannot be read.
-    pub fn segments(&self) -> Result<Vec<SegmentSummary>, StoreError> {
-        let segments = self.shared.segments();
-        let ends = segments.iter().skip(1).map(|next| next.base).chain([self.next_offset]);
-        segments
-            .iter()
-            .zip(ends)
-            .map(|(segment, end)| {
-                let largest_timestamp = segment.largest()?.map_or(-1, |(timestamp, _)| timestamp);
-                Ok(SegmentSummary { base: segment.base, end, bytes: segment.bytes(), largest_timestamp })
-            })
-            .collect()
-    }
-
-    /// Removes segments that lie wholly below `log_start`, never the active one; gives the bytes freed. The new log
-    /// start must be durable and published before. Their names go from the disk with the next sync of the directory;
-    /// until then a crash may bring files back, which [`Log::open`] removes.
-    ///
-    /// # Errors
-    /// When a file cannot be removed; readers no longer see the segments then, either.
-    pub fn remove_below(&mut self, log_start: Offset) -> Result<u64, StoreError> {
-        let segments = self.shared.segments();
-        let below = segments.iter().skip(1).take_while(|next| next.base <= log_start).count();
-        if below == 0 {
-            return Ok(0);
-        }
-        let (gone, kept) = segments.split_at(below);
-        *self.shared.segments.write() = Arc::new(kept.to_vec());
-        let mut freed = 0_u64;
-        for segment in gone {
-            self.unflushed.remove(&segment.base);
-            segment.remove()?;
-            freed = freed.saturating_add(segment.bytes());
-        }
-        Ok(freed)
     }
 }
 

@@ -188,6 +188,7 @@ impl Log {
             unflushed,
             epochs_file: Names::Durable,
             debt: 0,
+            leaving: VecDeque::new(),
         }
     }
 }

@@ -6,6 +6,7 @@ mod dump;
 mod lifecycle;
 mod read;
 mod recovery;
+mod retain;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::engine::batch::samples::{Entry, encode, header, seal};
 use crate::engine::batch::{Header, marker};
 use crate::engine::partition::Partition;
 use crate::engine::{Now, Outcome, Producer, TopicId};
+use crate::store::StoreError;
 use crate::store::mem_disk::MemDisk;
 
 const DIR: &str = "t-0";

@@ -43,7 +43,7 @@ fn a_failed_append_changes_nothing() {
             assert_eq!((appended.next_offset, appended.rolled), (9, true));
             wanted.into_iter().for_each(|bytes| rig.took(bytes));
             assert_eq!(read_all(&rig.log.reader(), 9), rig.batches.concat());
-            assert_eq!(rig.log.segments().unwrap().len(), 3, "3.5.5");
+            assert_eq!(rig.log.extents().len(), 3, "3.5.5");
         } else {
             assert!(matches!(error, StoreError::Broken(_)), "3.5.5: {error}");
         }

@@ -18,7 +18,7 @@ fn a_directory_for_kafkas_tools() {
     // The process is gone; the last write was torn.
     let (how, kept) = (OpenHow { point: rig.point, log_start: 0, clean: false, witness: 0 }, rig.log.next_offset());
     rig.append_data(3, 100, None);
-    let path = root.join(DIR).join(format!("{:020}.log", rig.log.segments().unwrap().last().unwrap().base));
+    let path = root.join(DIR).join(format!("{:020}.log", rig.log.extents().last().unwrap().base));
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(file.metadata().unwrap().len() - 10).unwrap();
     rig.batches.pop();

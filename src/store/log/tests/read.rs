@@ -31,7 +31,7 @@ fn check_every_offset(log: &Log, batches: &[Vec<u8>], how: ReadHow) -> usize {
 fn every_offset_with_and_without_indexes() {
     let mut rig = Rig::new();
     busy(&mut rig, 200, 1);
-    assert!(rig.log.segments().unwrap().len() > 3);
+    assert!(rig.log.extents().len() > 3);
     assert_eq!(check_every_offset(&rig.log, &rig.batches, ReadHow::NoWait), 0, "all indexes are in memory");
     rig.checkpoint();
     check_every_offset(&rig.log, &rig.batches, ReadHow::Block);
@@ -52,7 +52,7 @@ fn every_offset_with_and_without_indexes() {
         },
     ] {
         let disk = disk.clone();
-        for segment in log.segments().unwrap() {
+        for segment in log.extents() {
             let place = format!("{DIR}/{:020}.index", segment.base);
             if disk.content(Path::new(&place)).is_ok() {
                 disk.damage(Path::new(&place), damage).unwrap();

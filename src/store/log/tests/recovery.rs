@@ -5,7 +5,7 @@ use crate::store::disk::Disk;
 type Change<'a> = &'a dyn Fn(&mut Vec<u8>);
 
 fn last_log(rig: &Rig) -> String {
-    format!("{DIR}/{:020}.log", rig.log.segments().unwrap().last().unwrap().base)
+    format!("{DIR}/{:020}.log", rig.log.extents().last().unwrap().base)
 }
 
 /// A log with a checkpoint in the middle and its last batch in the active segment, all of it on the disk.
@@ -99,7 +99,7 @@ fn what_was_known_to_be_there_is_damage() {
     let rig = grown(5);
     let point = rig.point.unwrap();
     let point_log = format!("{DIR}/{:020}.log", point.active_base);
-    let first_sealed = rig.log.segments().unwrap().iter().find(|s| s.base > point.active_base).unwrap().base;
+    let first_sealed = rig.log.extents().iter().find(|s| s.base > point.active_base).unwrap().base;
     let sealed = format!("{DIR}/{first_sealed:020}.log");
     let cases: [(&str, &str, Change<'_>); 3] = [
         ("below the synced position", &point_log, &|bytes| {
