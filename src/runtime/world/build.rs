@@ -67,12 +67,17 @@ impl World {
     }
 
     pub(crate) fn on(how: How, db: Db) -> Self {
+        Self::on_disk(how, db, MemDisk::default())
+    }
+
+    /// A world that starts from what is on a disk.
+    pub(crate) fn on_disk(how: How, db: Db, disk: MemDisk) -> Self {
         let rows = Arc::new(Lane::new(0));
         let mut world = Self {
             now: Now { mono_ms: 0, wall_ms: 1_700_000_000_000 },
             how,
             incarnation: -1,
-            disk: MemDisk::default(),
+            disk,
             db,
             owner: None,
             part_settings: part_settings(&how, 0, Arc::clone(&rows)),
@@ -217,15 +222,19 @@ pub(crate) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow
 }
 
 pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::runtime::post::Post>>) -> Settings {
-    let metrics = Metrics::new(&Config::builtin(), &[]).unwrap();
     Settings {
         incarnation,
         durability: how.durability,
         marker_sync: how.marker_sync,
         producer_expiration_ms: 86_400_000,
         rows,
-        events: Events::new(Arc::new(metrics)),
+        events: Events::new(METRICS.with(Arc::clone)),
     }
+}
+
+thread_local! {
+    /// Nobody reads them; to make them takes longer than to start a world.
+    static METRICS: Arc<Metrics> = Arc::new(Metrics::new(&Config::builtin(), &[]).unwrap());
 }
 
 pub(crate) fn ledger_settings(how: &How, incarnation: i32) -> LedgerSettings {

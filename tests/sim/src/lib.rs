@@ -21,4 +21,5 @@ pub mod runtime;
 #[path = "../../../src/store/mod.rs"]
 pub mod store;
 
+pub mod points;
 pub mod vfs;
