@@ -28,6 +28,9 @@ pub enum Operation {
     Remove,
 }
 
+/// A change that was asked for: what, and of which file or directory.
+pub type Change = (Operation, PathBuf);
+
 /// How it goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -84,7 +87,7 @@ impl Rule {
 pub struct Faults {
     rules: Arc<Mutex<Vec<Rule>>>,
     /// Every change asked for since somebody wanted to know.
-    asked: Arc<Mutex<Option<Vec<(Operation, PathBuf)>>>>,
+    asked: Arc<Mutex<Option<Vec<Change>>>>,
 }
 
 impl Faults {
@@ -100,7 +103,7 @@ impl Faults {
 
     /// The changes noted so far, in order, whether or not they were made.
     #[must_use]
-    pub fn noted(&self) -> Vec<(Operation, PathBuf)> {
+    pub fn noted(&self) -> Vec<Change> {
         self.asked.lock().clone().unwrap_or_default()
     }
 

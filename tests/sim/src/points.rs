@@ -24,10 +24,11 @@ use crate::config::MarkerSync;
 use crate::engine::Outcome;
 use crate::known_bugs::{Bug, put_in};
 use crate::runtime::world::build::How;
+use crate::store::faults::Change;
 use crate::store::mem_disk::{Cut, MemDisk};
 use play::Play;
 use script::Chapter;
-use strike::{After, Change, Strike, What};
+use strike::{After, Strike, What};
 
 /// What came of it.
 #[derive(Debug, Default)]

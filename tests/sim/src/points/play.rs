@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::path::PathBuf;
 
 use super::script::Attempt;
-use super::strike::{After, Change, Strike, What};
+use super::strike::{After, Strike, What};
 use crate::engine::{Refusal, ReplyTo};
 use crate::runtime::post::Answer;
 use crate::runtime::world::build::How;
 use crate::runtime::world::invariants::Shown;
 use crate::runtime::world::{Db, World};
-use crate::store::faults::{Fault, Operation, Rule};
+use crate::store::faults::{Change, Fault, Operation, Rule};
 use crate::store::mem_disk::MemDisk;
 use crate::vfs;
 

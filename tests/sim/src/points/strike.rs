@@ -1,13 +1,9 @@
 //! What goes wrong, and where: the nth change that a disk is asked for.
 
 use std::fmt;
-use std::path::PathBuf;
 
-use crate::store::faults::{Fault, Operation, Rule};
+use crate::store::faults::{Change, Fault, Operation, Rule};
 use crate::store::mem_disk::{Cut, MemDisk};
-
-/// A change that a disk is asked for.
-pub(super) type Change = (Operation, PathBuf);
 
 /// What is found after the process has gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
