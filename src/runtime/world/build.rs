@@ -234,7 +234,7 @@ pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::r
 
 thread_local! {
     /// Nobody reads them; to make them takes longer than to start a world.
-    static METRICS: Arc<Metrics> = Arc::new(Metrics::new(&Config::builtin(), &[]).unwrap());
+    static METRICS: Arc<Metrics> = Arc::new(Metrics::new(&Config::builtin(), &[]).expect("no topic is named"));
 }
 
 pub(crate) fn ledger_settings(how: &How, incarnation: i32) -> LedgerSettings {
