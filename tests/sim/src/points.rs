@@ -26,7 +26,7 @@ use crate::known_bugs::{Bug, put_in};
 use crate::runtime::world::build::How;
 use crate::store::faults::Change;
 use crate::store::mem_disk::{Cut, MemDisk};
-use play::Play;
+use play::{Order, Play};
 use script::Chapter;
 use strike::{After, Strike, What};
 
@@ -48,6 +48,7 @@ pub struct Report {
 struct Stage {
     chapter: Chapter,
     how: How,
+    order: Order,
     disk: MemDisk,
 }
 
@@ -78,31 +79,30 @@ pub enum Breadth {
     All,
 }
 
-const CHAPTERS: [Chapter; 5] = [
-    Chapter::Birth,
-    Chapter::Ends(Outcome::Commit),
-    Chapter::Ends(Outcome::Abort),
-    Chapter::TimesOut,
-    Chapter::NewOwner,
+/// A history, in which setting and order, and every how many changes a start after a kill or a cut there is tried change
+/// by change.
+type Wanted = (Chapter, MarkerSync, Order, Option<usize>);
+
+const TESTED: [Wanted; 7] = [
+    (Chapter::Birth, MarkerSync::Answer, Order::Rows, None),
+    (Chapter::Ends(Outcome::Commit), MarkerSync::Answer, Order::Rows, Some(61)),
+    (Chapter::Ends(Outcome::Commit), MarkerSync::Redo, Order::Logs, None),
+    (Chapter::Ends(Outcome::Abort), MarkerSync::Answer, Order::Logs, None),
+    (Chapter::Abandoned, MarkerSync::Answer, Order::Logs, None),
+    (Chapter::TimesOut, MarkerSync::Answer, Order::Rows, None),
+    (Chapter::NewOwner, MarkerSync::Answer, Order::Logs, None),
 ];
 
 impl Breadth {
-    /// The histories, and every how many changes a start after a kill or a cut there is tried change by change.
-    fn stages(self) -> Vec<(Chapter, MarkerSync, Option<usize>)> {
-        let both = |chapter| [MarkerSync::Answer, MarkerSync::Redo].map(|sync| (chapter, sync));
-        let all = CHAPTERS.into_iter().flat_map(both);
-        all.filter_map(|(chapter, sync)| match (self, chapter, sync) {
-            (Self::All, _, _) => Some((chapter, sync, Some(17))),
-            (Self::Test, Chapter::Ends(Outcome::Commit), MarkerSync::Answer) => Some((chapter, sync, Some(41))),
-            (Self::Test, Chapter::Ends(Outcome::Commit), MarkerSync::Redo)
-            | (
-                Self::Test,
-                Chapter::Birth | Chapter::Ends(_) | Chapter::TimesOut | Chapter::NewOwner,
-                MarkerSync::Answer,
-            ) => Some((chapter, sync, None)),
-            (Self::Test, _, MarkerSync::Redo) => None,
-        })
-        .collect()
+    fn wanted(self) -> Vec<Wanted> {
+        let all = TESTED.iter().filter(|(_, sync, ..)| *sync == MarkerSync::Answer).flat_map(|(chapter, ..)| {
+            let both = |sync| [Order::Rows, Order::Logs].map(|order| (*chapter, sync, order, Some(17)));
+            [MarkerSync::Answer, MarkerSync::Redo].into_iter().flat_map(both)
+        });
+        match self {
+            Self::Test => TESTED.into(),
+            Self::All => all.collect(),
+        }
     }
 }
 
@@ -113,12 +113,12 @@ pub fn run(breadth: Breadth, threads: usize, bug: Option<Bug>) -> Report {
     let mut points = Vec::new();
     play::name_thread(0);
     let used = used_disk();
-    for (chapter, marker_sync, apart) in breadth.stages() {
+    for (chapter, marker_sync, order, apart) in breadth.wanted() {
         let disk = if chapter == Chapter::Birth { MemDisk::default() } else { used.clone() };
-        let stage = Arc::new(Stage { chapter, how: how(marker_sync), disk });
+        let stage = Arc::new(Stage { chapter, how: how(marker_sync), order, disk });
         let changes = stage.play((None, None), false).map(|played| played.changes);
         let changes = changes.unwrap_or_else(|why| panic!("{chapter:?} in peace: {why}"));
-        report.changes.push((format!("{chapter:?}, {marker_sync:?}"), changes.len()));
+        report.changes.push((format!("{chapter:?}, {marker_sync:?}, {order:?}"), changes.len()));
         points.extend(points_of(&stage, apart, &changes));
     }
     let (next, shared) = (AtomicUsize::new(0), Mutex::new(report));
@@ -161,7 +161,7 @@ fn how(marker_sync: MarkerSync) -> How {
 
 /// A disk with the topic on it, and a process that ended in order.
 fn used_disk() -> MemDisk {
-    let mut play = Play::on(how(MarkerSync::Answer), MemDisk::default(), (None, None), false);
+    let mut play = Play::on((how(MarkerSync::Answer), Order::Rows), MemDisk::default(), (None, None), false);
     play.create();
     play.world.stop();
     assert_eq!(play.world.broken, None);
@@ -195,7 +195,8 @@ fn recovery_points(stage: &Arc<Stage>, at: usize, after: After, changes: &[Chang
 impl Stage {
     /// Plays it to its end, and judges; the error says what must not be.
     fn play(&self, strikes: (Option<Strike>, Option<Strike>), tracing: bool) -> Result<Played, String> {
-        let begun = catch_unwind(AssertUnwindSafe(|| Play::on(self.how, self.disk.killed(), strikes, tracing)));
+        let begun =
+            catch_unwind(AssertUnwindSafe(|| Play::on((self.how, self.order), self.disk.killed(), strikes, tracing)));
         let mut play = begun.map_err(|why| said(&*why))?;
         let told = catch_unwind(AssertUnwindSafe(|| {
             play.chapter(self.chapter);
@@ -219,7 +220,11 @@ fn said(why: &dyn Any) -> String {
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {:?}: {}", self.stage.chapter, self.stage.how.marker_sync, self.first)?;
+        write!(
+            f,
+            "{:?}, {:?}, {:?}: {}",
+            self.stage.chapter, self.stage.how.marker_sync, self.stage.order, self.first
+        )?;
         self.second.as_ref().map_or(Ok(()), |second| write!(f, "; then, at the start after it, {second}"))
     }
 }

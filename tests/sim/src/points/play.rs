@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::script::Attempt;
 use super::strike::{After, Strike, What};
 use crate::engine::{Refusal, ReplyTo};
+use crate::runtime::ledger::LedgerOwner;
 use crate::runtime::post::Answer;
 use crate::runtime::world::build::How;
 use crate::runtime::world::invariants::Shown;
@@ -22,6 +23,8 @@ const REFUSED_BEFORE_SPACE: u32 = 7;
 const PAUSE_MS: i64 = 120;
 /// Failed starts after which somebody makes room on the disk.
 const STARTS_BEFORE_SPACE: u32 = 2;
+/// Steps without time passing: more is a broker that spins.
+const STEPS_MAX: usize = 5_000;
 /// Restarts of one history: more is a broker that does not come up.
 const RESTARTS_MAX: u32 = 8;
 
@@ -36,11 +39,21 @@ pub(super) enum Phase {
     Stopping,
 }
 
+/// Which files reach the disk first, where both have something to bring there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The ledger's rows.
+    Rows,
+    /// The partitions' logs.
+    Logs,
+}
+
 /// One history under way.
 pub(super) struct Play {
     pub(super) world: World,
     pub(super) attempts: Vec<Attempt>,
     pub(super) plain: Vec<(String, bool)>,
+    order: Order,
     phase: Phase,
     strike: Option<Strike>,
     /// What strikes the first start after that.
@@ -75,7 +88,12 @@ pub(super) fn name_thread(number: u64) {
 
 impl Play {
     /// Starts on a disk.
-    pub(super) fn on(how: How, disk: MemDisk, strikes: (Option<Strike>, Option<Strike>), tracing: bool) -> Self {
+    pub(super) fn on(
+        (how, order): (How, Order),
+        disk: MemDisk,
+        strikes: (Option<Strike>, Option<Strike>),
+        tracing: bool,
+    ) -> Self {
         let (strike, second) = strikes;
         if let Some(strike) = &strike {
             strike.arm(&disk);
@@ -88,6 +106,7 @@ impl Play {
             world,
             attempts: Vec::new(),
             plain: Vec::new(),
+            order,
             phase: Phase::Starting,
             strike,
             second,
@@ -107,7 +126,7 @@ impl Play {
 
     /// Time passes. Gives whether the process is still the same one.
     pub(super) fn wait(&mut self, ms: i64) -> bool {
-        self.world.run_for(ms);
+        self.run_for(ms);
         self.tidy();
         let same = self.world.broken.is_none();
         self.recover();
@@ -115,6 +134,41 @@ impl Play {
             self.shown.look(&self.world);
         }
         same
+    }
+
+    /// Time passes, and at every moment at which something is due it happens.
+    fn run_for(&mut self, ms: i64) {
+        let end = self.world.now.mono_ms + ms;
+        loop {
+            let mut steps = 0;
+            while self.step() {
+                steps += 1;
+                assert!(steps < STEPS_MAX, "P6: it does not come to rest");
+            }
+            let now = self.world.now.mono_ms;
+            if self.world.broken.is_some() || now >= end {
+                return;
+            }
+            let due = self.world.owner.as_ref().and_then(LedgerOwner::deadline_mono_ms);
+            self.world.advance((due.unwrap_or(end).min(end) - now).max(1));
+        }
+    }
+
+    fn step(&mut self) -> bool {
+        let world = &mut self.world;
+        let ledger_first = !world.inbox.is_empty() || world.is_due();
+        if self.order == Order::Rows || world.broken.is_some() || ledger_first {
+            return world.step_anything();
+        }
+        if let Some(part) = world.find(|entry| !entry.mail.is_empty()) {
+            world.turn_part(part);
+            return true;
+        }
+        if let Some(part) = world.find(|entry| entry.sync.is_some()) {
+            world.sync_part(part);
+            return true;
+        }
+        world.step_anything()
     }
 
     /// What the ledger's thread does in quiet moments.
@@ -218,7 +272,7 @@ impl Play {
 
     /// The answer to a request, unless the process ends before.
     pub(super) fn answered(&mut self, to: ReplyTo) -> Option<Answer> {
-        self.world.run_to_rest();
+        self.run_for(0);
         for _ in 0..100 {
             if self.world.is_answered(to) {
                 // What was said before the process ended was said.

@@ -27,6 +27,8 @@ pub(super) enum Chapter {
     Birth,
     /// By its producer.
     Ends(Outcome),
+    /// By its producer; if that is not answered another one takes over, which does not know that it was asked for.
+    Abandoned,
     /// By its timeout.
     TimesOut,
     /// By somebody else who becomes the id's owner.
@@ -46,8 +48,8 @@ pub(super) struct Sent {
 pub(super) struct Attempt {
     pub(super) producer: Producer,
     pub(super) sent: Vec<Sent>,
-    /// The offset it staged, if that was acknowledged.
-    pub(super) staged: Option<Offset>,
+    /// The offset it staged and for which partition, if that was acknowledged.
+    pub(super) staged: Option<(PartId, Offset)>,
     /// Whether somebody asked for its commit who might have got it.
     pub(super) asked_commit: bool,
     /// What somebody was told of its end.
@@ -75,6 +77,7 @@ impl Play {
                 let over = self.work(&mut owner, &parts).and_then(|()| self.end(&owner, outcome));
                 (if outcome == Outcome::Commit { Outcome::Abort } else { Outcome::Commit }, over)
             }
+            Chapter::Abandoned => (Outcome::Commit, self.work(&mut owner, &parts).map(|()| self.abandon(&owner))),
             Chapter::TimesOut => (Outcome::Commit, self.work(&mut owner, &parts).map(|()| self.time_out(&owner))),
             Chapter::NewOwner => (Outcome::Commit, self.work(&mut owner, &parts)),
         };
@@ -83,7 +86,7 @@ impl Play {
         }
         match chapter {
             Chapter::Birth | Chapter::Ends(_) if over.is_ok() => {}
-            Chapter::Birth | Chapter::Ends(_) | Chapter::TimesOut => owner = self.init(60_000),
+            Chapter::Birth | Chapter::Ends(_) | Chapter::Abandoned | Chapter::TimesOut => owner = self.init(60_000),
             Chapter::NewOwner => {
                 let zombie = std::mem::replace(&mut owner, self.init(60_000));
                 self.fenced(zombie, &parts);
@@ -259,7 +262,7 @@ impl Play {
         let offset = i64::try_from(self.attempts.len()).expect("few") * 10;
         self.done(|world| world.ask_add_group(ID, producer, GROUP))?;
         self.done(|world| world.ask_stage(ID, producer, GROUP, (part, offset)))?;
-        self.attempt().staged = Some(offset);
+        self.attempt().staged = Some((part, offset));
         Ok(())
     }
 
@@ -269,6 +272,15 @@ impl Play {
         self.done(|world| world.ask_end(ID, producer, outcome))?;
         self.attempt().told = Some(outcome);
         Ok(())
+    }
+
+    /// A commit asked for once.
+    fn abandon(&mut self, owner: &Owner) {
+        self.attempt().asked_commit = true;
+        let to = self.world.ask_end(ID, owner.producer, Outcome::Commit);
+        if matches!(self.answered(to), Some(Answer::Done)) {
+            self.attempt().told = Some(Outcome::Commit);
+        }
     }
 
     /// Nothing is said until the transaction has timed out; its producer then finds itself fenced (T-607).
