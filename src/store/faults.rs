@@ -28,6 +28,9 @@ pub enum Operation {
     Remove,
 }
 
+/// A change that was asked for: what, and of which file or directory.
+pub type Change = (Operation, PathBuf);
+
 /// How it goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -81,24 +84,44 @@ impl Rule {
 
 /// The faults in force; clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Faults(Arc<Mutex<Vec<Rule>>>);
+pub struct Faults {
+    rules: Arc<Mutex<Vec<Rule>>>,
+    /// Every change asked for since somebody wanted to know.
+    asked: Arc<Mutex<Option<Vec<Change>>>>,
+}
 
 impl Faults {
     /// Adds one.
     pub fn add(&self, rule: Rule) {
-        self.0.lock().push(rule);
+        self.rules.lock().push(rule);
+    }
+
+    /// From here on notes every change that is asked for.
+    pub fn note(&self) {
+        *self.asked.lock() = Some(Vec::new());
+    }
+
+    /// The changes noted so far, in order, whether or not they were made.
+    #[must_use]
+    pub fn noted(&self) -> Vec<Change> {
+        self.asked.lock().clone().unwrap_or_default()
     }
 
     /// Lifts all.
     pub fn lift(&self) {
-        self.0.lock().clear();
+        self.rules.lock().clear();
     }
 
     /// The fault that strikes this operation, if any; counts it.
     #[must_use]
     pub fn strike(&self, operation: Operation, path: &Path) -> Option<Fault> {
+        if operation != Operation::Read
+            && let Some(asked) = self.asked.lock().as_mut()
+        {
+            asked.push((operation, path.to_path_buf()));
+        }
         let path = path.to_string_lossy();
-        for rule in self.0.lock().iter_mut() {
+        for rule in self.rules.lock().iter_mut() {
             if rule.operation != operation || !path.contains(&rule.path) || rule.times == Some(0) {
                 continue;
             }

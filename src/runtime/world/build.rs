@@ -69,16 +69,20 @@ impl World {
     }
 
     pub(crate) fn on(how: How, db: Db) -> Self {
+        Self::on_disk(how, db, MemDisk::default())
+    }
+
+    /// A world that starts from what is on a disk.
+    pub(crate) fn on_disk(how: How, db: Db, disk: MemDisk) -> Self {
         let rows = Arc::new(Lane::new(0));
-        let events = Events::new(Arc::new(Metrics::new(&Config::builtin(), &[]).unwrap()));
         let mut world = Self {
             now: Now { mono_ms: 0, wall_ms: 1_700_000_000_000 },
             how,
             incarnation: -1,
-            disk: MemDisk::default(),
+            disk,
             db,
             owner: None,
-            part_settings: part_settings(&how, 0, Arc::clone(&rows), events),
+            part_settings: part_settings(&how, 0, Arc::clone(&rows)),
             rows,
             written: 0,
             parts: BTreeMap::new(),
@@ -116,8 +120,7 @@ impl World {
         let (mut store, loaded, clean) = self.open_store(clean)?;
         let settings = ledger_settings(&self.how, self.incarnation);
         let mut ledger = Ledger::load(loaded, &settings.groups, self.now);
-        self.part_settings =
-            part_settings(&self.how, self.incarnation, Arc::clone(&self.rows), self.part_settings.events.clone());
+        self.part_settings = part_settings(&self.how, self.incarnation, Arc::clone(&self.rows));
         self.catalog = Arc::clone(ledger.stored_catalog());
         let dirs = |topic: &Arc<Topic>| {
             let (name, id, count) = (topic.name.clone(), topic.id, topic.parts.len());
@@ -221,7 +224,7 @@ pub(crate) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow
     })
 }
 
-pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<Post>>, events: Events) -> Settings {
+pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<Post>>) -> Settings {
     Settings {
         incarnation,
         durability: how.durability,
@@ -229,8 +232,13 @@ pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<Post>>, 
         producer_expiration_ms: 86_400_000,
         checkpoint_bytes: how.checkpoint_bytes,
         rows,
-        events,
+        events: Events::new(METRICS.with(Arc::clone)),
     }
+}
+
+thread_local! {
+    /// Nobody reads them; to make them takes longer than to start a world.
+    static METRICS: Arc<Metrics> = Arc::new(Metrics::new(&Config::builtin(), &[]).expect("no topic is named"));
 }
 
 pub(crate) fn ledger_settings(how: &How, incarnation: i32) -> LedgerSettings {

@@ -21,8 +21,9 @@ use super::disk::{Disk, File};
 use crate::engine::ledger::rows::{PartRow, RowKey, RowValue, Rows};
 use crate::store::StoreError;
 
-/// Commits in the write-ahead log from which a checkpoint is made when nothing else is to do.
-const CHECKPOINT_IDLE_COMMITS: u64 = 64;
+/// Commits in the write-ahead log from which a checkpoint is made when nothing else is to do; few in the simulator, whose
+/// histories are short.
+const CHECKPOINT_IDLE_COMMITS: u64 = if cfg!(simulator) { 8 } else { 64 };
 /// Commits in the write-ahead log from which a checkpoint is made whatever is to do. It keeps the file at some ten MiB that
 /// are written over again and again: such bytes reach the disk with one flush where bytes that make a file longer take
 /// two. The file itself never shrinks, so its size says nothing about what is in it.

@@ -27,6 +27,7 @@ pub mod dice;
 pub mod edge;
 pub mod history;
 pub mod plain;
+pub mod points;
 pub mod process;
 pub mod reader;
 pub mod run;
