@@ -123,23 +123,26 @@ impl History {
 
     /// Consumers were given what there was for them.
     fn check_consumers(&mut self) {
+        for (view, part, offset, value) in self.not_consumed() {
+            let detail = format!("the {view:?} consumer was not given {value} at {part} {offset}");
+            self.wrong(What::Missed, Some(value), detail);
+        }
+        self.live.clear();
+    }
+
+    /// What is there for consumers, of all attempts since the last check, and has not come to them.
+    pub(crate) fn not_consumed(&self) -> Vec<(View, Part, i64, Value)> {
         let mut missed = Vec::new();
         for number in self.checked..self.attempts.len() {
             for n in 0..self.attempts[number].writes.len() {
                 let value = Value { attempt: number, n };
                 let Some((part, offset)) = self.places.get(&value).copied() else { continue };
-                let views = [View::Uncommitted, View::Committed];
-                let due = views.into_iter().filter(|view| {
-                    *view == View::Uncommitted || self.shown.contains(&(part, offset))
-                });
-                let gap = due.filter(|view| !self.live.contains(&(*view, part, offset)));
+                let shown = self.shown.contains(&(part, offset));
+                let views = [View::Uncommitted, View::Committed].into_iter().take(1 + usize::from(shown));
+                let gap = views.filter(|view| !self.live.contains(&(*view, part, offset)));
                 missed.extend(gap.map(|view| (view, part, offset, value)));
             }
         }
-        for (view, part, offset, value) in missed {
-            let detail = format!("the {view:?} consumer was not given {value} at {part} {offset}");
-            self.wrong(What::Missed, Some(value), detail);
-        }
-        self.live.clear();
+        missed
     }
 }

@@ -182,6 +182,11 @@ impl History {
         Value { attempt, n: writes.len() - 1 }
     }
 
+    /// Where a record was sent.
+    pub(crate) fn part_of(&self, value: Value) -> Part {
+        self.attempts[value.attempt].writes[value.n].part
+    }
+
     /// The broker says it has it.
     pub(crate) fn acknowledged(&mut self, value: Value, offset: Option<i64>) {
         self.attempts[value.attempt].writes[value.n].ack = Ack::At(offset);
@@ -238,27 +243,33 @@ impl History {
         }
     }
 
-    /// ListOffsets or Fetch says where a partition ends: the last stable offset or the watermark.
-    pub(crate) fn ends_at(&mut self, view: View, part: Part, end: i64) {
+    /// Where the partition is known to end in this view. What is asked from now on may not be less.
+    pub(crate) fn known_end(&self, view: View, part: Part) -> i64 {
+        self.ends.get(&(view, part)).copied().unwrap_or(0)
+    }
+
+    /// ListOffsets or Fetch, asked when this much was known, says where a partition ends: the last stable offset or the
+    /// watermark.
+    pub(crate) fn ends_at(&mut self, view: View, part: Part, (known, end): (i64, i64)) {
         let highest = self.ends.entry((view, part)).or_default();
-        let before = std::mem::replace(highest, end.max(*highest));
-        if end < before {
-            self.wrong(What::WentBack, None, format!("the {view:?} end of {part} was {before} and is {end}"));
+        *highest = end.max(*highest);
+        if end < known {
+            self.wrong(What::WentBack, None, format!("the {view:?} end of {part} was {known} and is {end}"));
         }
     }
 
-    /// OffsetFetch says where a group stands; -1 for nowhere.
-    pub(crate) fn group_stands(&mut self, group: &str, number: i32, offset: i64) {
+    /// Where a group is known to stand; -1 for nowhere.
+    pub(crate) fn known_stand(&self, group: &str, number: i32) -> i64 {
+        self.offsets.get(&(group.to_owned(), number)).copied().unwrap_or(-1)
+    }
+
+    /// OffsetFetch, asked when this much was known, says where a group stands.
+    pub(crate) fn group_stands(&mut self, (group, number): (&str, i32), (known, offset): (i64, i64)) {
         let highest = self.offsets.entry((group.to_owned(), number)).or_insert(-1);
-        let before = std::mem::replace(highest, offset.max(*highest));
-        if offset < before {
-            self.wrong(What::WentBack, None, format!("{group} stood at {before} of in-{number} and is at {offset}"));
+        *highest = offset.max(*highest);
+        if offset < known {
+            self.wrong(What::WentBack, None, format!("{group} stood at {known} of in-{number} and is at {offset}"));
         }
-    }
-
-    /// Whether the consumer of this view has been given what lies at this place.
-    pub(crate) fn has_consumed(&self, view: View, part: Part, offset: i64) -> bool {
-        self.live.contains(&(view, part, offset))
     }
 
     /// Something else that may not be.

@@ -106,8 +106,10 @@ fn what_may_be_is_found_right() {
         "ends and offsets that rise or stay",
         |story| {
             for end in [1, 1, 4] {
-                story.history.ends_at(View::Committed, A, end);
-                story.history.group_stands("group", 0, end - 2);
+                let known = story.history.known_end(View::Committed, A);
+                story.history.ends_at(View::Committed, A, (known, end));
+                let known = story.history.known_stand("group", 0);
+                story.history.group_stands(("group", 0), (known, end - 2));
             }
         },
         &[],
@@ -224,10 +226,32 @@ fn a_torn_transaction_is_found() {
 fn what_goes_back_is_found() {
     let back = &[What::WentBack];
     for view in [View::Committed, View::Uncommitted] {
-        let ends = |story: &mut Story| [5, 4].into_iter().for_each(|end| story.history.ends_at(view, A, end));
-        check("an end", ends, back);
+        check(
+            "an end",
+            |story| {
+                for end in [5, 4] {
+                    let known = story.history.known_end(view, A);
+                    story.history.ends_at(view, A, (known, end));
+                }
+            },
+            back,
+        );
     }
-    let stands = |story: &mut Story| [5, -1].into_iter().for_each(|at| story.history.group_stands("group", 0, at));
+    let stands = |story: &mut Story| {
+        for offset in [5, -1] {
+            let known = story.history.known_stand("group", 0);
+            story.history.group_stands(("group", 0), (known, offset));
+        }
+    };
+    check(
+        "an answer on its way while another asks",
+        |story| {
+            let known = story.history.known_end(View::Committed, A);
+            story.history.ends_at(View::Committed, A, (known, 5));
+            story.history.ends_at(View::Committed, A, (known, 4));
+        },
+        &[],
+    );
     check("a committed offset", stands, back);
 }
 
