@@ -205,15 +205,15 @@ impl<'a> Raw<'a> {
                 self.append(&batch, true, insists)?;
             }
         }
-        if self.dice.permille(500) {
-            self.stage(attempt, owner)?;
-        }
+        let lost = self.dice.permille(500) && self.stage(attempt, owner)?;
         let commit = self.dice.permille(750);
-        self.end(attempt, owner, commit)
+        // What was lost may still be under way: under this epoch it could stage an old offset with the next
+        // transaction, or end it.
+        if self.end(attempt, owner, commit)? || lost { Err(Stopped::Lost) } else { Ok(()) }
     }
 
-    /// An offset of the client's own group goes with the transaction.
-    fn stage(&mut self, attempt: usize, owner: Pid) -> Result<(), Stopped> {
+    /// An offset of the client's own group goes with the transaction. Says whether an answer was lost.
+    fn stage(&mut self, attempt: usize, owner: Pid) -> Result<bool, Stopped> {
         let name = self.name.clone();
         let request = add_offsets_request(&name, owner, &name);
         let (answer, _) = self.line.settle((3, &request), |answer| answer.error_code);
@@ -224,11 +224,12 @@ impl<'a> Raw<'a> {
         let request = txn_offset_commit_request((&name, owner), (&name, &Member::default()), place);
         let code =
             |answer: &kafka_protocol::messages::TxnOffsetCommitResponse| answer.topics[0].partitions[0].error_code;
-        let (answer, _) = self.line.settle((3, &request), code);
-        refused(code(&answer))
+        let (answer, lost) = self.line.settle((3, &request), code);
+        refused(code(&answer)).map(|()| lost)
     }
 
-    fn end(&mut self, attempt: usize, owner: Pid, commit: bool) -> Result<(), Stopped> {
+    /// Says whether an answer was lost.
+    fn end(&mut self, attempt: usize, owner: Pid, commit: bool) -> Result<bool, Stopped> {
         if commit {
             self.run.history.lock().end(attempt, Told::Nothing);
         }
@@ -238,8 +239,7 @@ impl<'a> Raw<'a> {
         if commit {
             self.run.history.lock().end(attempt, Told::Committed);
         }
-        // A lost EndTxn may still be under way: under this epoch it could end the next transaction.
-        if lost { Err(Stopped::Lost) } else { Ok(()) }
+        Ok(lost)
     }
 }
 
