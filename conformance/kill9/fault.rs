@@ -73,6 +73,14 @@ impl Fault {
         }
     }
 
+    /// Whether it makes the broker refuse single batches.
+    pub(crate) fn refuses(self) -> bool {
+        match self {
+            Self::Fill | Self::FillAndKill => true,
+            Self::Kill | Self::KillTwice | Self::KillInStart | Self::Freeze | Self::Terminate => false,
+        }
+    }
+
     /// Does it. Afterwards the broker serves again; while there is no room, `probe` looks what that means to a client.
     pub(crate) fn strike(
         self,

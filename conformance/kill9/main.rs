@@ -118,6 +118,7 @@ fn act(options: &Options) -> Result<ExitCode, Failed> {
         broker,
         history: Mutex::new(History::default()),
         gate: Gate::new(),
+        refuses: AtomicBool::new(false),
         refusals: Mutex::new(BTreeMap::new()),
     };
     let plan = Plan {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::child::now;
@@ -84,6 +85,7 @@ impl<'a> Rounds<'a> {
     }
 
     fn round(&mut self, fault: Fault) -> Result<(), Failed> {
+        self.run.refuses.store(fault.refuses(), Ordering::Release);
         self.run.gate.open();
         let before = self.plan.work.mul_f64(0.3 + f64::from(self.dice.roll(400)) / 1_000.0);
         std::thread::sleep(before);

@@ -1,8 +1,9 @@
 //! Feeds the processors, as a plain idempotent producer.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::producer::Producer;
+use super::producer::{InFlight, Producer};
 use super::{Client, INPUTS, Run};
 use crate::dice::Dice;
 use crate::history::{Kind, Part, Topic};
@@ -16,7 +17,7 @@ pub(super) struct Feeder<'a> {
     run: &'a Run,
     name: String,
     dice: Dice,
-    producer: Option<Producer>,
+    producer: Option<(InFlight, Producer)>,
 }
 
 impl<'a> Feeder<'a> {
@@ -27,7 +28,11 @@ impl<'a> Feeder<'a> {
 
 impl Client for Feeder<'_> {
     fn attempt(&mut self) {
-        let producer = self.producer.get_or_insert_with(|| Producer::new(self.run, None));
+        let in_flight = if self.run.refuses.load(Ordering::Acquire) { InFlight::One } else { InFlight::Five };
+        // Between rounds nothing is under way.
+        self.producer.take_if(|(had, _)| *had != in_flight);
+        let make = || (in_flight, Producer::plain(self.run, in_flight));
+        let (_, producer) = self.producer.get_or_insert_with(make);
         let attempt = self.run.history.lock().begin(&self.name, Kind::Plain);
         for _ in 0..RECORDS {
             let part = Part { topic: Topic::In, number: self.dice.partition(INPUTS) };
@@ -48,7 +53,7 @@ impl Client for Feeder<'_> {
     }
 
     fn rest(&mut self) {
-        if let Some(producer) = &self.producer {
+        if let Some((_, producer)) = &self.producer {
             producer.flush(self.run, LONGEST);
         }
     }

@@ -8,6 +8,7 @@ mod raw;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 
@@ -34,6 +35,8 @@ pub(crate) struct Run {
     pub(crate) broker: SocketAddr,
     pub(crate) history: Mutex<History>,
     pub(crate) gate: Gate,
+    /// Whether this round refuses single batches; see [`producer::InFlight`].
+    pub(crate) refuses: AtomicBool,
     /// Codes that raw clients were refused with, and how often.
     pub(crate) refusals: Mutex<BTreeMap<i16, u32>>,
 }
