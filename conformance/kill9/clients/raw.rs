@@ -66,11 +66,14 @@ impl<'a> Line<'a> {
             let client = raw::Client::try_connect(self.address);
             self.client = client.ok().map(|client| client.named(Some(&self.name)));
         }
-        let answer = self.client.as_mut()?.try_call(version, request).ok();
-        if answer.is_none() {
-            self.client = None;
+        match self.client.as_mut()?.try_call(version, request) {
+            Ok(answer) => Some(answer),
+            // However it ended, what was asked may or may not have been done.
+            Err(_) => {
+                self.client = None;
+                None
+            }
         }
-        answer
     }
 
     /// Asks until there is an answer other than one that passes; says whether an answer was lost on the way.
