@@ -58,7 +58,8 @@ impl Stop {
     }
 }
 
-fn client(bootstrap: &str) -> ClientConfig {
+/// What all clients have in common: a broker that was away is found again at once.
+pub(crate) fn client(bootstrap: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
     config
         .set("bootstrap.servers", bootstrap)

@@ -6,11 +6,28 @@ use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartiti
 use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use kafka_protocol::messages::{
     ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest,
-    MetadataResponse, OffsetCommitRequest, OffsetFetchRequest,
+    MetadataResponse, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse,
 };
 
 use super::txn::Member;
 use super::{Client, text};
+
+/// An OffsetFetch of one offset; version 8.
+pub(crate) fn offset_fetch_request(group: &str, (topic, part): (&str, i32), stable: bool) -> OffsetFetchRequest {
+    let topic = OffsetFetchRequestTopics::default().with_name(text(topic).into()).with_partition_indexes(vec![part]);
+    let group = OffsetFetchRequestGroup::default().with_group_id(text(group).into()).with_topics(Some(vec![topic]));
+    OffsetFetchRequest::default().with_groups(vec![group]).with_require_stable(stable)
+}
+
+/// The only offset of an answer: code and offset, -1 if there is none.
+pub(crate) fn offset_fetched(answer: &OffsetFetchResponse) -> (i16, i64) {
+    let group = &answer.groups[0];
+    if group.error_code != 0 {
+        return (group.error_code, -1);
+    }
+    let result = &group.topics[0].partitions[0];
+    (result.error_code, result.committed_offset)
+}
 
 impl Client {
     /// ApiVersions as a client that names itself asks.
@@ -74,16 +91,6 @@ impl Client {
 
     /// OffsetFetch of one offset: code and offset, -1 if there is none.
     pub(crate) fn offset_fetch(&mut self, group: &str, (topic, part): (&str, i32), stable: bool) -> (i16, i64) {
-        let topic =
-            OffsetFetchRequestTopics::default().with_name(text(topic).into()).with_partition_indexes(vec![part]);
-        let group = OffsetFetchRequestGroup::default().with_group_id(text(group).into()).with_topics(Some(vec![topic]));
-        let request = OffsetFetchRequest::default().with_groups(vec![group]).with_require_stable(stable);
-        let answer = self.call(8, &request);
-        let group = &answer.groups[0];
-        if group.error_code != 0 {
-            return (group.error_code, -1);
-        }
-        let result = &group.topics[0].partitions[0];
-        (result.error_code, result.committed_offset)
+        offset_fetched(&self.call(8, &offset_fetch_request(group, (topic, part), stable)))
     }
 }

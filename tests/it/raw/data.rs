@@ -5,7 +5,9 @@ use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::fetch_response::AbortedTransaction;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse, ListOffsetsRequest, ProduceRequest};
+use kafka_protocol::messages::{
+    BrokerId, FetchRequest, FetchResponse, ListOffsetsRequest, ProduceRequest, ProduceResponse,
+};
 
 use super::batch::{self, Batch, Stored};
 use super::{Client, text};
@@ -69,6 +71,29 @@ pub(crate) fn fetch_request(topic: &str, part: i32, offset: i64, isolation: Isol
         .with_topics(vec![topic])
 }
 
+/// A ListOffsets of one partition; version 8.
+pub(crate) fn list_offsets_request(topic: &str, part: i32, timestamp: i64, isolation: Isolation) -> ListOffsetsRequest {
+    let part = ListOffsetsPartition::default().with_partition_index(part).with_timestamp(timestamp);
+    let topic = ListOffsetsTopic::default().with_name(text(topic).into()).with_partitions(vec![part]);
+    ListOffsetsRequest::default()
+        .with_replica_id(BrokerId(-1))
+        .with_isolation_level(isolation as i8)
+        .with_topics(vec![topic])
+}
+
+impl Appended {
+    /// The only partition of an answer.
+    pub(crate) fn of(answer: &ProduceResponse) -> Self {
+        let result = &answer.responses[0].partition_responses[0];
+        Self {
+            code: result.error_code,
+            base_offset: result.base_offset,
+            log_append_time: result.log_append_time_ms,
+            log_start: result.log_start_offset,
+        }
+    }
+}
+
 impl Client {
     /// Produce with acks=all.
     pub(crate) fn produce(&mut self, topic: &str, part: i32, txn: Option<&str>, batch: &Batch) -> Appended {
@@ -77,14 +102,7 @@ impl Client {
 
     /// The same with records of whatever bytes.
     pub(crate) fn produce_bytes(&mut self, topic: &str, part: i32, txn: Option<&str>, records: Vec<u8>) -> Appended {
-        let answer = self.call(9, &produce_request(topic, part, txn, records));
-        let result = &answer.responses[0].partition_responses[0];
-        Appended {
-            code: result.error_code,
-            base_offset: result.base_offset,
-            log_append_time: result.log_append_time_ms,
-            log_start: result.log_start_offset,
-        }
+        Appended::of(&self.call(9, &produce_request(topic, part, txn, records)))
     }
 
     /// Fetch of what there is from this offset on.
@@ -126,13 +144,7 @@ impl Client {
         timestamp: i64,
         isolation: Isolation,
     ) -> (i16, i64, i64) {
-        let part = ListOffsetsPartition::default().with_partition_index(part).with_timestamp(timestamp);
-        let topic = ListOffsetsTopic::default().with_name(text(topic).into()).with_partitions(vec![part]);
-        let request = ListOffsetsRequest::default()
-            .with_replica_id(BrokerId(-1))
-            .with_isolation_level(isolation as i8)
-            .with_topics(vec![topic]);
-        let answer = self.call(8, &request);
+        let answer = self.call(8, &list_offsets_request(topic, part, timestamp, isolation));
         let result = &answer.topics[0].partitions[0];
         (result.error_code, result.offset, result.timestamp)
     }

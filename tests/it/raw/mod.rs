@@ -5,7 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod data;
 pub(crate) mod txn;
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -39,11 +39,16 @@ pub(crate) struct Ended {
 
 impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Self { stream, next_id: 1, client_id: Some(StrBytes::from_static_str("raw")) }
+        Self::try_connect(address).unwrap()
+    }
+
+    /// The same where the other end may be away.
+    pub(crate) fn try_connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { stream, next_id: 1, client_id: Some(StrBytes::from_static_str("raw")) })
     }
 
     /// The same connection under another client id.
@@ -58,34 +63,47 @@ impl Client {
         self.receive::<R>(sent)
     }
 
+    /// The same where the other end may go away meanwhile. What it says before must be right all the same.
+    pub(crate) fn try_call<R: Request>(&mut self, version: i16, request: &R) -> io::Result<R::Response> {
+        let (sent, frame) = self.number(version, request);
+        self.stream.write_all(&frame)?;
+        let frame = self.try_receive_frame()?;
+        Ok(answer::<R>(sent, frame))
+    }
+
     /// Asks without waiting; answers come in the order of the requests.
     pub(crate) fn send<R: Request>(&mut self, version: i16, request: &R) -> Sent {
-        let mut body = BytesMut::new();
-        request.encode(&mut body, version).unwrap();
-        let sent = Sent { id: self.next_id, version };
-        self.next_id += 1;
-        let frame = frame::<R>(sent, self.client_id.clone(), &body);
+        let (sent, frame) = self.number(version, request);
         self.send_bytes(&frame);
         sent
     }
 
-    /// The answer to a request; it must be the next one, and hold no byte more than its version has (C-113).
+    /// The next request of this connection, as it goes on the wire.
+    fn number<R: Request>(&mut self, version: i16, request: &R) -> (Sent, Vec<u8>) {
+        let mut body = BytesMut::new();
+        request.encode(&mut body, version).unwrap();
+        let sent = Sent { id: self.next_id, version };
+        self.next_id += 1;
+        (sent, frame::<R>(sent, self.client_id.clone(), &body))
+    }
+
+    /// The answer to a request; it must be the next one.
     pub(crate) fn receive<R: Request>(&mut self, sent: Sent) -> R::Response {
-        let mut frame = self.receive_frame();
-        let header = ResponseHeader::decode(&mut frame, R::Response::header_version(sent.version)).unwrap();
-        assert_eq!(header.correlation_id, sent.id, "answers come in the order of the requests (V-133)");
-        let response = R::Response::decode(&mut frame, sent.version).unwrap();
-        assert!(!frame.has_remaining(), "{} bytes behind the answer to key {}", frame.remaining(), R::KEY);
-        response
+        let frame = self.receive_frame();
+        answer::<R>(sent, frame)
     }
 
     /// The next frame, without its length.
     pub(crate) fn receive_frame(&mut self) -> Bytes {
+        self.try_receive_frame().expect("a whole answer")
+    }
+
+    fn try_receive_frame(&mut self) -> io::Result<Bytes> {
         let mut length = [0; 4];
-        self.stream.read_exact(&mut length).expect("an answer");
+        self.stream.read_exact(&mut length)?;
         let mut frame = vec![0; usize::try_from(i32::from_be_bytes(length)).unwrap()];
-        self.stream.read_exact(&mut frame).expect("a whole answer");
-        Bytes::from(frame)
+        self.stream.read_exact(&mut frame)?;
+        Ok(Bytes::from(frame))
     }
 
     /// Sends bytes as they are. That the other end has closed meanwhile is for the reading side to find out.
@@ -116,6 +134,15 @@ impl Client {
 /// A connection that the other end closed with our bytes unread is reset.
 fn is_end(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted)
+}
+
+/// What a frame says, which must answer this request and hold no byte more than its version has (C-113).
+fn answer<R: Request>(sent: Sent, mut frame: Bytes) -> R::Response {
+    let header = ResponseHeader::decode(&mut frame, R::Response::header_version(sent.version)).unwrap();
+    assert_eq!(header.correlation_id, sent.id, "answers come in the order of the requests (V-133)");
+    let response = R::Response::decode(&mut frame, sent.version).unwrap();
+    assert!(!frame.has_remaining(), "{} bytes behind the answer to key {}", frame.remaining(), R::KEY);
+    response
 }
 
 /// A whole frame: length, header as the version has it, body.

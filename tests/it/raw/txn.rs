@@ -31,6 +31,64 @@ const TIMEOUT_MS: i32 = 60_000;
 
 const CONCURRENT_TRANSACTIONS: i16 = 51;
 
+/// An InitProducerId by who already is someone; version 4.
+pub(crate) fn init_producer_request(id: Option<&str>, timeout_ms: i32, now: Pid) -> InitProducerIdRequest {
+    InitProducerIdRequest::default()
+        .with_transactional_id(id.map(|id| text(id).into()))
+        .with_transaction_timeout_ms(timeout_ms)
+        .with_producer_id(ProducerId(now.id))
+        .with_producer_epoch(now.epoch)
+}
+
+/// An AddPartitionsToTxn; version 3.
+pub(crate) fn add_partitions_request(id: &str, producer: Pid, parts: &[(&str, i32)]) -> AddPartitionsToTxnRequest {
+    let topic = |(name, part): &(&str, i32)| {
+        AddPartitionsToTxnTopic::default().with_name(text(name).into()).with_partitions(vec![*part])
+    };
+    AddPartitionsToTxnRequest::default()
+        .with_v3_and_below_transactional_id(text(id).into())
+        .with_v3_and_below_producer_id(ProducerId(producer.id))
+        .with_v3_and_below_producer_epoch(producer.epoch)
+        .with_v3_and_below_topics(parts.iter().map(topic).collect())
+}
+
+/// An AddOffsetsToTxn; version 3.
+pub(crate) fn add_offsets_request(id: &str, producer: Pid, group: &str) -> AddOffsetsToTxnRequest {
+    AddOffsetsToTxnRequest::default()
+        .with_transactional_id(text(id).into())
+        .with_producer_id(ProducerId(producer.id))
+        .with_producer_epoch(producer.epoch)
+        .with_group_id(text(group).into())
+}
+
+/// A TxnOffsetCommit of one offset; version 3.
+pub(crate) fn txn_offset_commit_request(
+    (id, producer): (&str, Pid),
+    (group, member): (&str, &Member),
+    (topic, part, offset): (&str, i32, i64),
+) -> TxnOffsetCommitRequest {
+    let offset = TxnOffsetCommitRequestPartition::default().with_partition_index(part).with_committed_offset(offset);
+    let topic = TxnOffsetCommitRequestTopic::default().with_name(text(topic).into()).with_partitions(vec![offset]);
+    TxnOffsetCommitRequest::default()
+        .with_transactional_id(text(id).into())
+        .with_group_id(text(group).into())
+        .with_producer_id(ProducerId(producer.id))
+        .with_producer_epoch(producer.epoch)
+        .with_generation_id(member.generation)
+        .with_member_id(text(&member.id))
+        .with_group_instance_id(member.instance.as_deref().map(text))
+        .with_topics(vec![topic])
+}
+
+/// An EndTxn; version 3.
+pub(crate) fn end_txn_request(id: &str, producer: Pid, commit: bool) -> EndTxnRequest {
+    EndTxnRequest::default()
+        .with_transactional_id(text(id).into())
+        .with_producer_id(ProducerId(producer.id))
+        .with_producer_epoch(producer.epoch)
+        .with_committed(commit)
+}
+
 impl Client {
     /// InitProducerId: the code, and who one is then.
     pub(crate) fn init_producer(&mut self, id: Option<&str>, timeout_ms: i32) -> (i16, Pid) {
@@ -39,12 +97,7 @@ impl Client {
 
     /// InitProducerId by who already is someone (KIP-360).
     pub(crate) fn init_producer_as(&mut self, id: Option<&str>, timeout_ms: i32, now: Pid) -> (i16, Pid) {
-        let request = InitProducerIdRequest::default()
-            .with_transactional_id(id.map(|id| text(id).into()))
-            .with_transaction_timeout_ms(timeout_ms)
-            .with_producer_id(ProducerId(now.id))
-            .with_producer_epoch(now.epoch);
-        let answer = self.call(4, &request);
+        let answer = self.call(4, &init_producer_request(id, timeout_ms, now));
         (answer.error_code, Pid { id: answer.producer_id.0, epoch: answer.producer_epoch })
     }
 
@@ -61,15 +114,7 @@ impl Client {
 
     /// AddPartitionsToTxn: the codes of the partitions, in their order.
     pub(crate) fn add_partitions(&mut self, id: &str, producer: Pid, parts: &[(&str, i32)]) -> Vec<i16> {
-        let topic = |(name, part): &(&str, i32)| {
-            AddPartitionsToTxnTopic::default().with_name(text(name).into()).with_partitions(vec![*part])
-        };
-        let request = AddPartitionsToTxnRequest::default()
-            .with_v3_and_below_transactional_id(text(id).into())
-            .with_v3_and_below_producer_id(ProducerId(producer.id))
-            .with_v3_and_below_producer_epoch(producer.epoch)
-            .with_v3_and_below_topics(parts.iter().map(topic).collect());
-        let answer = self.call(3, &request);
+        let answer = self.call(3, &add_partitions_request(id, producer, parts));
         let results = answer.results_by_topic_v3_and_below;
         let code = |(name, part): &(&str, i32)| {
             let topics = results.iter().filter(|topic| topic.name.as_str() == *name);
@@ -81,12 +126,7 @@ impl Client {
 
     /// AddOffsetsToTxn.
     pub(crate) fn add_offsets(&mut self, id: &str, producer: Pid, group: &str) -> i16 {
-        let request = AddOffsetsToTxnRequest::default()
-            .with_transactional_id(text(id).into())
-            .with_producer_id(ProducerId(producer.id))
-            .with_producer_epoch(producer.epoch)
-            .with_group_id(text(group).into());
-        self.call(3, &request).error_code
+        self.call(3, &add_offsets_request(id, producer, group)).error_code
     }
 
     /// TxnOffsetCommit of one offset.
@@ -96,29 +136,13 @@ impl Client {
         (group, member): (&str, &Member),
         (topic, part, offset): (&str, i32, i64),
     ) -> i16 {
-        let offset =
-            TxnOffsetCommitRequestPartition::default().with_partition_index(part).with_committed_offset(offset);
-        let topic = TxnOffsetCommitRequestTopic::default().with_name(text(topic).into()).with_partitions(vec![offset]);
-        let request = TxnOffsetCommitRequest::default()
-            .with_transactional_id(text(id).into())
-            .with_group_id(text(group).into())
-            .with_producer_id(ProducerId(producer.id))
-            .with_producer_epoch(producer.epoch)
-            .with_generation_id(member.generation)
-            .with_member_id(text(&member.id))
-            .with_group_instance_id(member.instance.as_deref().map(text))
-            .with_topics(vec![topic]);
+        let request = txn_offset_commit_request((id, producer), (group, member), (topic, part, offset));
         self.call(3, &request).topics[0].partitions[0].error_code
     }
 
     /// EndTxn.
     pub(crate) fn end_txn(&mut self, id: &str, producer: Pid, commit: bool) -> i16 {
-        let request = EndTxnRequest::default()
-            .with_transactional_id(text(id).into())
-            .with_producer_id(ProducerId(producer.id))
-            .with_producer_epoch(producer.epoch)
-            .with_committed(commit);
-        self.call(3, &request).error_code
+        self.call(3, &end_txn_request(id, producer, commit)).error_code
     }
 
     /// EndTxn as clients do it: again while the markers are being written.
