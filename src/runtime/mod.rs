@@ -18,4 +18,12 @@ pub mod router;
 mod settings;
 pub mod start;
 #[cfg(any(test, simulator))]
+#[cfg_attr(not(simulator), allow(dead_code, reason = "the simulator alone uses a part of it"))]
+#[allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::arithmetic_side_effects,
+    reason = "tests and the simulator alone have it: what cannot be ends them"
+)]
 pub mod world;

@@ -8,6 +8,13 @@ mod inflate;
 pub mod marker;
 pub mod records;
 #[cfg(any(test, simulator))]
+#[allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::arithmetic_side_effects,
+    reason = "tests and the simulator alone have it: what cannot be ends them"
+)]
 pub(crate) mod samples;
 
 pub use inflate::{Broken, unpacked_limit};

@@ -54,7 +54,7 @@ impl Plain {
 
     /// A plain one.
     #[must_use]
-    pub fn plain(who: Who) -> Self {
+    pub fn writes(who: Who) -> Self {
         Self::new(who, Trade::Plain)
     }
 

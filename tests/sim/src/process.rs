@@ -140,7 +140,7 @@ impl Process {
         }
         self.ask_again(around);
         let hasty = self.tx.as_ref().is_some_and(|tx| tx.hasty);
-        if !self.pending.is_empty() && !(hasty && self.may_run_ahead()) {
+        if !(self.pending.is_empty() || hasty && self.may_run_ahead()) {
             return;
         }
         if let Some(request) = self.next(around) {

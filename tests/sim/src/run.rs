@@ -99,7 +99,7 @@ impl Run {
             Plain::commits(commits.0, "c", commits.1),
             Plain::idempotent(others[0]),
             Plain::idempotent(others[1]),
-            Plain::plain(others[2]),
+            Plain::writes(others[2]),
             Plain::topics(others[3]),
         ];
         run
@@ -216,7 +216,7 @@ impl Run {
         // With nothing else to do, time goes on to where there is; else a little, now and then.
         let ms = match self.edge.next_ms() {
             _ if self.dice.once_in(self.swarm.leap) => self.dice.ms(8_000),
-            Some(at) if !self.is_anything_now() => (at - self.now_ms).max(1).min(500),
+            Some(at) if !self.is_anything_now() => (at - self.now_ms).clamp(1, 500),
             _ if !self.is_anything_now() => self.dice.ms(60),
             _ => self.dice.ms(4),
         };
@@ -289,8 +289,7 @@ impl Run {
 
     /// Who is over is followed by another; now and then by another that comes too early.
     fn succeed(&mut self) {
-        for at in 0..IDS.len() {
-            let (id, group) = IDS[at];
+        for (at, (id, group)) in IDS.into_iter().enumerate() {
             let early = self.dice.once_in(self.swarm.takeover.saturating_mul(4));
             if self.processes[at].dead || (early && self.processes.len() < IDS.len() + 4) {
                 let next = self.process(id, group);
