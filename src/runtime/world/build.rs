@@ -169,6 +169,12 @@ impl World {
         })
     }
 
+    /// Debts in the store, as the next start would find them. For a world that was stopped.
+    pub(crate) fn stored_debts(&mut self) -> Result<usize, StoreError> {
+        let (_, loaded, _) = self.open_store(true)?;
+        Ok(loaded.owed.len())
+    }
+
     /// Everything the ledger has committed reaches the disk.
     pub(crate) fn sync_rows(&self) -> Result<(), StoreError> {
         match &self.db {

@@ -217,13 +217,14 @@ impl Edge {
     fn reply(&mut self, world: &mut World, exchange: &mut Exchange, answer: Answer) -> Option<Reply> {
         Some(match answer {
             Answer::Group(answer) if exchange.verifying => match group_reply(*answer) {
-                Reply::Done => {
+                // As for the real check, a rebalance that has not ended is no obstacle.
+                Reply::Done | Reply::Refused(Refusal::RebalanceInProgress) => {
                     // The other owner's mailbox is long.
                     let mut exchange = exchange.clone();
                     if let Request::Stage { claim, .. } = &mut exchange.request {
                         *claim = nobody();
                     }
-                    let later = self.clock_ms + i64::try_from(exchange.number % 16).unwrap_or(0) * 100;
+                    let later = self.clock_ms + i64::try_from(exchange.number % 16).unwrap_or(0) * 200;
                     self.to_broker.insert((later, exchange.number), exchange);
                     return None;
                 }

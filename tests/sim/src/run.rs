@@ -533,5 +533,6 @@ impl Run {
             };
             assert!(now >= at, "P1: {group} was at {at} of {part:?} and is at {now}");
         }
+        p6_live::nothing_stored(&mut self.world);
     }
 }

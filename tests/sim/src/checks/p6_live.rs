@@ -11,6 +11,14 @@ pub fn check(world: &World) {
     all_at_rest(world);
 }
 
+/// And in the store nothing is owed either: a row that was forgotten there would be carried out again by a later start.
+pub fn nothing_stored(world: &mut World) {
+    world.stop();
+    assert_eq!(world.broken, None, "P8: the last stop");
+    let debts = world.stored_debts().unwrap_or_else(|error| panic!("P8: {error}"));
+    assert_eq!(debts, 0, "P6: debts stay in the store");
+}
+
 /// A new owner of `id` comes and commits a transaction in each of `parts`.
 pub fn still_works(world: &mut World, id: &str, parts: &[PartId]) {
     let mut producer = None;
