@@ -127,8 +127,9 @@ impl Partitions {
     /// Adds a partition that a start found damaged.
     pub fn add_damaged(&self, part: PartId, why: String, source: Source) {
         let shared = Arc::new(Shared::unloaded());
-        self.damages.lock().insert(part, why.clone());
-        let place = Place::damaged(part, (why, source), (self.settings.clone(), Arc::clone(&shared)));
+        let with = (self.settings.clone(), Arc::clone(&shared));
+        let place = Place::damaged(part, (why, source), with, self.clock.now());
+        self.note_damage(&place, false);
         self.put_slot(part, shared, place);
     }
 
@@ -158,13 +159,25 @@ impl Partitions {
         self.slots.read().iter().map(|(part, slot)| (*part, Arc::clone(slot))).collect()
     }
 
-    /// How many partitions are not served.
+    /// Notes that a place of a partition cannot be read; true when nothing was noted of it before. It is over when the
+    /// topic goes, or with another start.
+    #[must_use]
+    pub fn note_unreadable(&self, part: PartId, why: &str) -> bool {
+        let mut damages = self.damages.lock();
+        let is_new = !damages.contains_key(&part) && self.slot(part).is_some();
+        if is_new {
+            damages.insert(part, why.to_owned());
+        }
+        is_new
+    }
+
+    /// How many partitions are not served, or not all of them.
     #[must_use]
     pub fn damaged(&self) -> usize {
         self.damages.lock().len()
     }
 
-    /// Why partitions are not served, for readiness.
+    /// Why partitions are not served as they should be, for readiness.
     #[must_use]
     pub fn damages(&self) -> Vec<String> {
         self.damages.lock().values().cloned().collect()

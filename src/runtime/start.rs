@@ -64,7 +64,6 @@ impl Start<'_> {
                     opened.insert(part, Opened { shared, owner });
                 }
                 Err(StoreError::Damaged(why)) => {
-                    tracing::error!(part = part.0, why, "partition taken out of service");
                     partitions.add_damaged(part, why, source);
                     damaged.insert(part);
                 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::load::Source;
+use super::load::{Source, salvage};
 use super::published::{Availability, Published, Shared};
 use super::turn::{SEALED_DAMAGED, sealed};
 use super::{PartitionOwner, Settings, Turn};
@@ -44,9 +44,15 @@ impl Place {
 
     /// A partition that a start found damaged.
     #[must_use]
-    pub fn damaged(part: PartId, (why, source): (String, Source), (settings, shared): (Settings, Arc<Shared>)) -> Self {
-        shared.publish(Published::not(Availability::Damaged));
-        Self { part, shared, settings, owned: Owned::Damaged(why, Box::new(source)) }
+    pub fn damaged(
+        part: PartId,
+        (why, source): (String, Source),
+        (settings, shared): (Settings, Arc<Shared>),
+        now: Now,
+    ) -> Self {
+        let mut place = Self::unloaded(part, source, (settings, shared));
+        place.quarantine(why, now);
+        place
     }
 
     /// Why the partition is not served, if it is damaged.
@@ -100,7 +106,7 @@ impl Place {
             Owned::Loaded(owner) => {
                 let turn = owner.turn(letters, now)?;
                 if let Some(why) = &turn.damaged {
-                    self.quarantine(why.clone());
+                    self.quarantine(why.clone(), now);
                 }
                 return Ok(turn);
             }
@@ -117,22 +123,29 @@ impl Place {
         let (source, shared) = ((**source).clone(), Arc::clone(&self.shared));
         match PartitionOwner::load(self.part, source, self.settings.clone(), shared, now) {
             Ok(owner) => self.owned = Owned::Loaded(Box::new(owner)),
-            Err(StoreError::Damaged(why)) => self.quarantine(why),
+            Err(StoreError::Damaged(why)) => self.quarantine(why, now),
             Err(StoreError::Full(why)) => tracing::warn!(part = self.part.0, why, "partition not opened: no space"),
             Err(error @ StoreError::Broken(_)) => return Err(error),
         }
         Ok(())
     }
 
-    /// The partition's files are not what they should be: nothing of it is served, everything else runs.
-    fn quarantine(&mut self, why: String) {
-        tracing::error!(part = self.part.0, why, "partition taken out of service");
-        self.shared.publish(Published::not(Availability::Damaged));
-        self.owned = match std::mem::replace(&mut self.owned, Owned::Gone) {
-            Owned::Unloaded(source) | Owned::Damaged(_, source) => Owned::Damaged(why, source),
-            Owned::Loaded(owner) => Owned::Damaged(why, Box::new(owner.into_source())),
-            Owned::Gone => Owned::Gone,
+    /// The partition's files are not what they should be. It takes nothing any more, and is read up to the damage only;
+    /// everything else runs. The files stay as they are: another start after they were put right serves them again.
+    fn quarantine(&mut self, why: String, now: Now) {
+        let source = match std::mem::replace(&mut self.owned, Owned::Gone) {
+            Owned::Unloaded(source) | Owned::Damaged(_, source) => source,
+            Owned::Loaded(owner) => Box::new(owner.into_source()),
+            Owned::Gone => return,
         };
+        let view = salvage(&source, (&self.settings, &self.shared), now);
+        self.shared.publish(view);
+        let readable = match view.watermark {
+            ..0 => "nothing of it is served".to_owned(),
+            end => format!("it is served below offset {end}"),
+        };
+        tracing::error!(part = self.part.0, why, "partition damaged, appends are refused: {readable}");
+        self.owned = Owned::Damaged(format!("{why}; {readable}"), source);
     }
 
     /// Drops a deleted topic's files, and only that topic's: its name may be another's by now. Readers that still hold them finish with what they have.

@@ -275,7 +275,7 @@ impl World {
     pub(crate) fn read(&self, part: PartId, committed: bool) -> Vec<Found> {
         let entry = self.parts.get(&part).expect("a partition");
         let view = entry.shared.published();
-        if view.availability != Availability::Open {
+        if view.watermark < 0 {
             return Vec::new();
         }
         let limit = if committed { view.last_stable } else { view.watermark };

@@ -9,6 +9,8 @@ pub(crate) mod build;
 pub(crate) mod store;
 
 #[cfg(test)]
+mod damaged;
+#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod fullness;

@@ -7,12 +7,14 @@
 
 mod append;
 mod checkpoint;
+mod ends;
 mod entries;
 mod leftovers;
 mod open;
 mod reader;
 mod recover;
 mod replay;
+mod salvage;
 mod segment;
 mod sync;
 mod times;
@@ -34,6 +36,7 @@ pub use leftovers::{Belongs, Leftovers, belongs_to, delete_dir_of, name_again, r
 pub use open::{OpenHow, Opened, Torn, delete_dir, remove_condemned};
 pub use reader::{LogReader, ReadOutcome, ReadWish};
 pub use replay::Replay;
+pub use salvage::Salvaged;
 pub use sync::SyncJob;
 pub use times::TimestampOffset;
 

@@ -37,10 +37,10 @@ impl Recovered {
 }
 
 /// How far a scan has come.
-struct Progress {
-    pos: u64,
-    expected: Expected,
-    growth: Growth,
+pub(super) struct Progress {
+    pub(super) pos: u64,
+    pub(super) expected: Expected,
+    pub(super) growth: Growth,
 }
 
 /// Verifies everything above the recovery point. A segment that has a successor was synced before that was created, so
@@ -75,7 +75,7 @@ pub(super) fn recover(
 }
 
 /// The segment, byte and offset where verification begins.
-fn starting_point(segments: &[Arc<Segment>], how: &OpenHow) -> Result<(usize, u64, Offset), StoreError> {
+pub(super) fn starting_point(segments: &[Arc<Segment>], how: &OpenHow) -> Result<(usize, u64, Offset), StoreError> {
     let first = segments.first().map_or(0, |segment| segment.base);
     match how.point {
         Some(point) if point.active_base >= first => {
@@ -142,7 +142,7 @@ fn scan(
     Ok((at, None))
 }
 
-fn take(segment: &Segment, at: &mut Progress, header: &Header, size: usize, settings: &LogSettings) {
+pub(super) fn take(segment: &Segment, at: &mut Progress, header: &Header, size: usize, settings: &LogSettings) {
     let (growth, offset, time) = at.growth.with(header, as_u64(size), settings.index_interval_bytes);
     at.growth = growth;
     if let Some(entry) = offset {
@@ -156,7 +156,7 @@ fn take(segment: &Segment, at: &mut Progress, header: &Header, size: usize, sett
 }
 
 /// The whole batch at `pos`, verified; continuity too if it must continue something.
-fn sound_batch(
+pub(super) fn sound_batch(
     window: &mut Window,
     pos: u64,
     expected: Option<Expected>,
@@ -313,7 +313,7 @@ fn restore_indexes(
     Ok(at)
 }
 
-fn ends_at(window: &mut Window, pos: u64, last_offset: Offset) -> Result<bool, StoreError> {
+pub(super) fn ends_at(window: &mut Window, pos: u64, last_offset: Offset) -> Result<bool, StoreError> {
     Ok(match window.walk(pos)? {
         Walked::Batch(header, _) => header.last_offset() == last_offset,
         Walked::Flawed(_) | Walked::End | Walked::WouldBlock => false,

@@ -1,7 +1,9 @@
 //! A log on a simulated disk, beside a plain list of what was appended.
 
 mod append;
+mod counting;
 mod crash;
+mod damage;
 mod dump;
 mod lifecycle;
 mod read;
