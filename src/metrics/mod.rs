@@ -43,6 +43,9 @@ pub struct Metrics {
     connections: Gauges<ListenerName>,
     fsync: Histograms<SyncedFile>,
     partitions_offline: IntGauge,
+    disk_free_bytes: IntGauge,
+    disk_space_low: IntGauge,
+    disk_reserve_spent: IntCounter,
 }
 
 #[derive(Debug)]
@@ -99,6 +102,9 @@ impl Metrics {
             connections: table.gauges("connections", "Open connections", "listener")?,
             fsync: table.histograms(("fsync_duration_seconds", "Time one sync took"), "file", BUCKETS)?,
             partitions_offline: table.int_gauge("partitions_offline", "Partitions that cannot be served: damaged")?,
+            disk_free_bytes: table.int_gauge("disk_free_bytes", "Bytes that may still be written")?,
+            disk_space_low: table.int_gauge("disk_space_low", "1 while records are refused for want of space")?,
+            disk_reserve_spent: table.counter("disk_reserve_spent_total", "Times the reserve was given up")?,
             registry: table.0,
         })
     }
@@ -188,6 +194,17 @@ impl Metrics {
     /// Sets how many partitions cannot be served.
     pub fn set_partitions_offline(&self, count: i64) {
         self.partitions_offline.set(count);
+    }
+
+    /// Sets how much of the disk is free, and whether records are refused for want of it.
+    pub fn set_disk(&self, free_bytes: i64, is_low: bool) {
+        self.disk_free_bytes.set(free_bytes);
+        self.disk_space_low.set(i64::from(is_low));
+    }
+
+    /// What was set aside was given up for a write that found the disk full.
+    pub fn disk_reserve_spent(&self) {
+        self.disk_reserve_spent.inc();
     }
 
     /// Everything as Prometheus reads it; its type is [`CONTENT_TYPE`].

@@ -13,6 +13,7 @@ pub mod partitions;
 pub mod post;
 pub mod readable;
 pub mod reading;
+pub mod room;
 pub mod router;
 mod settings;
 pub mod start;

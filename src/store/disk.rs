@@ -129,6 +129,14 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// The system's.
     fn free_bytes(&self) -> io::Result<u64>;
+
+    /// Bytes of the whole disk, used and free.
+    ///
+    /// # Errors
+    /// The system's.
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
 }
 
 /// Replaces a small file whole and durably: after a crash the old content is there or the new, never a mix.

@@ -211,6 +211,10 @@ impl Disk for FaultyDisk {
     fn free_bytes(&self) -> io::Result<u64> {
         self.inner.free_bytes()
     }
+
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        self.inner.capacity_bytes()
+    }
 }
 
 struct FaultyFile {

@@ -30,6 +30,7 @@ use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -60,11 +61,17 @@ pub struct MemDisk {
     tree: Arc<Mutex<Tree>>,
     faults: Faults,
     power: Power,
+    capacity: Arc<AtomicU64>,
 }
 
 impl Default for MemDisk {
     fn default() -> Self {
-        Self { tree: Arc::new(Mutex::new(Tree::new())), faults: Faults::default(), power: Power::default() }
+        Self {
+            tree: Arc::new(Mutex::new(Tree::new())),
+            faults: Faults::default(),
+            power: Power::default(),
+            capacity: Arc::new(AtomicU64::new(u64::MAX)),
+        }
     }
 }
 
@@ -88,7 +95,7 @@ impl MemDisk {
     pub fn crash(&self, cut: Cut) -> Self {
         let mut choice = Choice::new(cut);
         let tree = self.tree.lock().after_cut(&mut choice);
-        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default(), power: Power::default() }
+        self.with_tree(tree)
     }
 
     /// The disk as the next process finds it after this one was killed: the machine went on, so reads see what was
@@ -96,7 +103,23 @@ impl MemDisk {
     #[must_use]
     pub fn killed(&self) -> Self {
         let tree = self.tree.lock().clone();
-        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default(), power: Power::default() }
+        self.with_tree(tree)
+    }
+
+    fn with_tree(&self, tree: Tree) -> Self {
+        let capacity = Arc::clone(&self.capacity);
+        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default(), power: Power::default(), capacity }
+    }
+
+    /// Makes the disk hold no more than so many bytes of files; a write beyond it gets down what fits.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.capacity.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of all files that have a name.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.tree.lock().used_bytes()
     }
 
     /// Bytes of a file as they are now.
@@ -119,8 +142,9 @@ impl MemDisk {
     }
 
     fn handle(&self, path: &Path, node: usize) -> Arc<dyn File> {
-        let (tree, path) = (Arc::clone(&self.tree), path.to_path_buf());
-        Arc::new(MemFile { tree, node, path, faults: self.faults.clone(), power: self.power.clone() })
+        let (tree, capacity) = (Arc::clone(&self.tree), Arc::clone(&self.capacity));
+        let (path, faults, power) = (path.to_path_buf(), self.faults.clone(), self.power.clone());
+        Arc::new(MemFile { tree, node, path, faults, power, capacity })
     }
 }
 
@@ -210,7 +234,14 @@ impl Disk for MemDisk {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        Ok(u64::MAX)
+        match self.capacity_bytes()? {
+            u64::MAX => Ok(u64::MAX),
+            capacity => Ok(capacity.saturating_sub(self.used_bytes())),
+        }
+    }
+
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        Ok(self.capacity.load(Ordering::Relaxed))
     }
 }
 
@@ -220,9 +251,22 @@ struct MemFile {
     path: PathBuf,
     faults: Faults,
     power: Power,
+    capacity: Arc<AtomicU64>,
 }
 
 impl MemFile {
+    /// Bytes that fit into the file from `at` on.
+    fn room_at(&self, at: usize) -> io::Result<usize> {
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        if capacity == u64::MAX {
+            return Ok(usize::MAX);
+        }
+        let mut tree = self.tree.lock();
+        let free = capacity.saturating_sub(tree.used_bytes());
+        let size = tree.file(self.node)?.live.len();
+        Ok(size.saturating_add(usize::try_from(free).unwrap_or(usize::MAX)).saturating_sub(at))
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut FileNode) -> T) -> io::Result<T> {
         self.tree.lock().file(self.node).map(act)
     }
@@ -236,12 +280,19 @@ impl File for MemFile {
         }
         self.faults.write(&self.path, parts, |parts| {
             let mut at = usize::try_from(pos).map_err(|_| io::ErrorKind::FileTooLarge)?;
+            let mut room = self.room_at(at)?;
             self.with(|file| {
                 for part in parts {
-                    file.write(part, at);
-                    at = at.saturating_add(part.len());
+                    let fits = part.get(..part.len().min(room)).unwrap_or_default();
+                    file.write(fits, at);
+                    at = at.saturating_add(fits.len());
+                    room = room.saturating_sub(fits.len());
+                    if fits.len() < part.len() {
+                        return Err(io::ErrorKind::StorageFull.into());
+                    }
                 }
-            })
+                Ok(())
+            })?
         })?;
         last
     }

@@ -8,6 +8,7 @@ pub mod log;
 pub mod mem_disk;
 pub mod meta;
 pub mod os_disk;
+pub mod space;
 pub mod tickets;
 
 pub use error::StoreError;

@@ -117,6 +117,11 @@ impl Disk for OsDisk {
         let stat = rustix::fs::fstatvfs(&self.root_fd)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstatvfs(&self.root_fd)?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
 }
 
 struct OsFile(OwnedFd);

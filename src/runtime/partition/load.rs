@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
 use super::published::{Availability, Published, Shared};
+use super::room::Memory;
 use super::{PartitionOwner, Settings};
 use crate::engine::batch::Header;
 use crate::engine::batch::check::Times;
@@ -86,6 +87,7 @@ impl PartitionOwner {
             source,
             grants: Vec::new(),
             sealed: BTreeSet::new(),
+            memory: Memory::AsFiles,
             last_turn: now,
             next_expiry_mono_ms: now.mono_ms.saturating_add(600_000),
         };
@@ -101,6 +103,7 @@ impl PartitionOwner {
     /// Reads the partition anew after a write that failed: memory had run ahead of the file. Permissions stay. What is
     /// on disk by this process's own knowledge must be found: its loss is damage, not a torn tail.
     pub(super) fn reload(&mut self) -> Result<(), StoreError> {
+        self.memory = Memory::Ahead;
         let synced = Offset::try_from(self.shared.lane.is_at()).unwrap_or(0);
         self.source.witness = self.source.witness.max(synced);
         let (log, engine) = open(&self.source, self.settings.incarnation, self.last_turn)?;
@@ -113,6 +116,7 @@ impl PartitionOwner {
         for (producer_id, number) in self.sealed.clone() {
             self.engine.seal(producer_id, number);
         }
+        self.memory = Memory::AsFiles;
         Ok(())
     }
 

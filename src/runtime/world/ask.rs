@@ -17,7 +17,6 @@ use crate::engine::txn::{Addition, Position};
 use crate::engine::{
     Claim, GroupId, MemberId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
 };
-use crate::runtime::partition::published::Availability;
 use crate::runtime::post::{
     Answer, Append, Command, CommitOffsets, LedgerLetter, PartLetter, Post, Produced, StageOffsets, TopicKey,
 };

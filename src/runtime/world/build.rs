@@ -30,6 +30,7 @@ use crate::store::mem_disk::MemDisk;
 use crate::store::meta::{Boot, LedgerStore, Meta, WalFile};
 #[cfg(test)]
 use crate::store::os_disk::OsDisk;
+use crate::store::space::{Limits, Space};
 use crate::store::tickets::Lane;
 
 /// How a world is made.
@@ -39,6 +40,7 @@ pub(crate) struct How {
     pub(crate) marker_sync: MarkerSync,
     pub(crate) id_expiration_ms: i64,
     pub(crate) segment_bytes: u32,
+    pub(crate) limits: Limits,
 }
 
 impl Default for How {
@@ -48,6 +50,7 @@ impl Default for How {
             marker_sync: MarkerSync::Answer,
             id_expiration_ms: 604_800_000,
             segment_bytes: 1 << 20,
+            limits: Limits::OFF,
         }
     }
 }
@@ -72,10 +75,10 @@ impl World {
             now: Now { mono_ms: 0, wall_ms: 1_700_000_000_000 },
             how,
             incarnation: -1,
+            part_settings: part_settings(&how, 0, Arc::clone(&rows), &MemDisk::default()),
             disk: MemDisk::default(),
             db,
             owner: None,
-            part_settings: part_settings(&how, 0, Arc::clone(&rows)),
             rows,
             written: 0,
             parts: BTreeMap::new(),
@@ -112,7 +115,7 @@ impl World {
         let (mut store, loaded, clean) = self.open_store(clean)?;
         let settings = ledger_settings(&self.how, self.incarnation);
         let mut ledger = Ledger::load(loaded, &settings.groups, self.now);
-        self.part_settings = part_settings(&self.how, self.incarnation, Arc::clone(&self.rows));
+        self.part_settings = part_settings(&self.how, self.incarnation, Arc::clone(&self.rows), &self.disk);
         self.catalog = Arc::clone(ledger.stored_catalog());
         let dirs = |topic: &Arc<Topic>| {
             let (name, id, count) = (topic.name.clone(), topic.id, topic.parts.len());
@@ -216,7 +219,13 @@ pub(crate) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow
     })
 }
 
-pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::runtime::post::Post>>) -> Settings {
+pub(crate) fn part_settings(
+    how: &How,
+    incarnation: i32,
+    rows: Arc<Lane<crate::runtime::post::Post>>,
+    disk: &MemDisk,
+) -> Settings {
+    let space = Arc::new(Space::new(Arc::new(disk.clone()), how.limits));
     let metrics = Metrics::new(&Config::builtin(), &[]).unwrap();
     Settings {
         incarnation,
@@ -225,6 +234,7 @@ pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<crate::r
         producer_expiration_ms: 86_400_000,
         rows,
         events: Events::new(Arc::new(metrics)),
+        space,
     }
 }
 

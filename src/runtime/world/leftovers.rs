@@ -232,7 +232,7 @@ fn a_reload_begins_at_the_latest_recovery_point() {
 fn reasons_are_listed_without_a_look_at_the_partitions() {
     let (world, parts) = world_with(&["t"]);
     let rows = std::sync::Arc::clone(&world.rows);
-    let partitions = Partitions::new(part_settings(&world.how, 0, rows), Clock::manual(0));
+    let partitions = Partitions::new(part_settings(&world.how, 0, rows, &world.disk), Clock::manual(0));
     let row = *world.owner.as_ref().unwrap().ledger.part(parts[0]).unwrap();
     let source = source(&world.disk, &world.how, &world.catalog, &row).unwrap();
     assert_eq!(source.dir, PathBuf::from("t-0"));
@@ -247,7 +247,7 @@ fn a_partition_on_its_way_out_is_away_before_another_is_opened() {
     let (mut world, parts) = world_with(&["t"]);
     assert_eq!(world.plain("a", parts[0]), Ok(0));
     let rows = std::sync::Arc::clone(&world.rows);
-    let partitions = Partitions::new(part_settings(&world.how, 0, rows), Clock::manual(0));
+    let partitions = Partitions::new(part_settings(&world.how, 0, rows, &world.disk), Clock::manual(0));
     let row = *world.owner.as_ref().unwrap().ledger.part(parts[0]).unwrap();
     partitions.add(parts[0], source(&world.disk, &world.how, &world.catalog, &row).unwrap());
     partitions.finish_drops().unwrap();

@@ -13,6 +13,8 @@ mod damaged;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod fullness;
 #[cfg(test)]
 mod gathering;

@@ -141,6 +141,19 @@ impl Tree {
         Ok(())
     }
 
+    /// Bytes of all files that a name leads to.
+    pub(super) fn used_bytes(&self) -> u64 {
+        let (mut used, mut open) = (0_u64, vec![0]);
+        while let Some(node) = open.pop() {
+            match self.0.get(node) {
+                Some(Node::File(file)) => used = used.saturating_add(super::size_of(&file.live)),
+                Some(Node::Dir(dir)) => open.extend(dir.live.values()),
+                None => {}
+            }
+        }
+        used
+    }
+
     pub(super) fn sync_all(&mut self) {
         for node in &mut self.0 {
             match node {
