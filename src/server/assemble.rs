@@ -159,6 +159,9 @@ fn limits(config: &Config) -> Limits {
 fn say_opened(boot: &Boot, config: &Config) {
     let (clean, incarnation, durability) = (boot.clean, boot.incarnation, config.durability);
     tracing::info!(clean, incarnation, ?durability, "data directory opened");
+    if boot.cache_kept {
+        tracing::warn!("the file system neither drops its cache of meta.db nor reads past it: it had to be believed");
+    }
 }
 
 fn set_going(

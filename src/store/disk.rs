@@ -28,6 +28,14 @@ pub trait File: Send + Sync {
     /// The system's.
     fn read_at_nowait(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>>;
 
+    /// As [`read_at`](Self::read_at), past the page cache: what the device has. `None` where that cannot be done.
+    ///
+    /// # Errors
+    /// The system's.
+    fn read_direct(&self, _buf: &mut [u8], _pos: u64) -> io::Result<Option<usize>> {
+        Ok(None)
+    }
+
     /// Bytes of the file.
     ///
     /// # Errors

@@ -238,6 +238,11 @@ impl File for FaultyFile {
         self.inner.read_at_nowait(buf, pos)
     }
 
+    fn read_direct(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>> {
+        self.faults.check(Operation::Read, &self.path)?;
+        self.inner.read_direct(buf, pos)
+    }
+
     fn size(&self) -> io::Result<u64> {
         self.inner.size()
     }

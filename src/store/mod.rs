@@ -1,5 +1,6 @@
 //! Remembers. Partition logs on files, everything else in SQLite. Synchronous: fails loudly or not at all.
 
+mod cache;
 pub mod dir_lock;
 pub mod disk;
 pub mod error;

@@ -218,6 +218,9 @@ fn tell(source: &Source, opened: &Opened) {
     if opened.rejected_snapshots > 0 {
         tracing::warn!(%dir, count = opened.rejected_snapshots, "producer snapshots that are not valid were passed over");
     }
+    if opened.aborted_rebuilt {
+        tracing::warn!(%dir, "lists of aborted transactions had lost entries, and were made anew from the whole log");
+    }
     if opened.cache_kept {
         CACHE_KEPT.call_once(|| {
             tracing::warn!(%dir, "the file system neither drops its cache nor reads past it: recovery had to believe it");

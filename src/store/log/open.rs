@@ -15,6 +15,7 @@ use crate::engine::log::{Growth, LeaderEpochs, LogSettings};
 use crate::engine::{Offset, TopicId};
 use crate::store::StoreError;
 use crate::store::disk::{Disk, TEMPORARY_SUFFIX};
+use crate::store::log::aborts::{are_whole, rebuild};
 use crate::store::log::checkpoint::{replace, write_epochs};
 use crate::store::log::ends::check_sealed;
 use crate::store::log::reader::Hints;
@@ -71,6 +72,8 @@ pub struct Opened {
     pub scanned_bytes: u64,
     /// Whether the page cache could not be dropped, so that the scan may have read from it.
     pub cache_kept: bool,
+    /// Whether the lists of aborted transactions had lost something, and were made anew from the whole log.
+    pub aborted_rebuilt: bool,
     /// What was cut, if anything.
     pub torn: Option<Torn>,
 }
@@ -147,7 +150,11 @@ impl Log {
         let stored = load_epochs(&found)?;
         let mut epochs = stored.clone();
         epochs.cut(found.next_offset.max(1));
+        let aborted_rebuilt = !are_whole(&found.place, &found.segments)?;
         let (snapshot_at, rejected_snapshots) = replay(&found, &mut epochs, visitor)?;
+        if aborted_rebuilt {
+            rebuild(&found)?;
+        }
         let changed = epochs != stored;
         let opened = Opened {
             next_offset: found.next_offset,
@@ -155,6 +162,7 @@ impl Log {
             rejected_snapshots,
             scanned_bytes: recovered.scanned_bytes,
             cache_kept: recovered.cache_kept,
+            aborted_rebuilt,
             torn: recovered.torn,
         };
         let mut log = Self::assemble(found, epochs, recovered.growth, settings);
@@ -173,6 +181,8 @@ impl Log {
             Some(segment) => Arc::clone(segment),
             None => Arc::new(Segment::new(&found.place, 0, 0, &Indexes::New)),
         };
+        let aborts_pending = found.segments.iter().any(|segment| segment.aborted.has_tail());
+        let aborted_counts = if aborts_pending { Names::Changed } else { Names::Durable };
         let synced = Mark { base: active.base, pos: active.bytes(), offset: found.next_offset };
         let shared = Shared {
             place: found.place,
@@ -191,6 +201,7 @@ impl Log {
             dir: Names::Durable,
             unflushed,
             epochs_file: Names::Durable,
+            aborted_counts,
             debt: 0,
         }
     }

@@ -12,6 +12,7 @@ use crate::engine::log::{Growth, LogSettings};
 use crate::engine::partition::Aborted;
 use crate::store::StoreError;
 use crate::store::disk::Disk;
+use crate::store::log::aborts::are_whole;
 use crate::store::log::checkpoint::snapshots;
 use crate::store::log::ends::check_end;
 use crate::store::log::entries::EntryFile;
@@ -19,7 +20,7 @@ use crate::store::log::open::{Found, Listing, OpenHow, load_epochs, size_of_segm
 use crate::store::log::reader::Hints;
 use crate::store::log::recover::{Progress, sound_batch, take};
 use crate::store::log::replay::{Replay, read_whole, visit};
-use crate::store::log::segment::{Indexes, Place, Segment, WALK_BYTES};
+use crate::store::log::segment::{Indexes, Place, Segment, WALK_BYTES, shown};
 use crate::store::log::{Log, LogReader, ReadHow, Shared};
 
 /// What can be had of a damaged log: everything up to the damage.
@@ -61,6 +62,12 @@ impl Log {
                 from = at.max(first);
                 break;
             }
+        }
+        // What an attempt to open it took off the list behind the snapshot comes again.
+        let below = found.segments.partition_point(|segment| segment.base < from).saturating_sub(1);
+        if !are_whole(&found.place, found.segments.get(..below).unwrap_or_default())? {
+            let why = "nor are the lists of aborted transactions whole, without which nothing can be shown";
+            return Err(StoreError::Damaged(format!("{}: {why}", shown(&found.place.dir))));
         }
         let ends = found.segments.iter().skip(1).map(|next| next.base).chain([next_offset]);
         for (segment, end) in found.segments.iter().zip(ends) {

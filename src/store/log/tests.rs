@@ -5,6 +5,7 @@ mod counting;
 mod crash;
 mod damage;
 mod dump;
+mod indexes;
 mod lifecycle;
 mod read;
 mod recovery;

@@ -2,6 +2,7 @@ use super::*;
 use crate::store::disk::File;
 use crate::store::mem_disk::MemDisk;
 
+const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
@@ -60,23 +61,23 @@ fn records_are_refused_below_the_low_mark_until_there_is_as_much_as_the_high_one
 #[test]
 fn what_is_set_aside_is_written_in_full_given_up_once_and_made_again_when_there_is_plenty() {
     let disk = MemDisk::default();
-    disk.set_capacity(1000 * MIB);
-    let limits = Limits { reserve_bytes: 4 * MIB, low_bytes: Some(MIB), high_bytes: Some(2 * MIB) };
+    disk.set_capacity(1000 * KIB);
+    let limits = Limits { reserve_bytes: 4 * KIB, low_bytes: Some(KIB), high_bytes: Some(2 * KIB) };
     let space = Space::new(Arc::new(disk.clone()), limits);
     assert!(!space.spend_reserve().unwrap(), "there is none yet");
     assert!(!space.renew_reserve().unwrap(), "nothing was measured yet");
     space.measure().unwrap();
     assert!(space.renew_reserve().unwrap() && !space.renew_reserve().unwrap());
     let content = disk.content(Path::new(RESERVE)).unwrap();
-    assert_eq!(content.len() as u64, 4 * MIB);
+    assert_eq!(content.len() as u64, 4 * KIB);
     assert!(content.chunks(512).all(|sector| sector.iter().any(|byte| *byte != 0)), "not sparse");
-    write(&disk, "a", 996 * MIB).unwrap();
+    write(&disk, "a", 996 * KIB).unwrap();
     full(&disk, "b", 1);
     assert!(space.spend_reserve().unwrap() && !space.spend_reserve().unwrap());
-    write(&disk, "b", MIB).unwrap();
+    write(&disk, "b", KIB).unwrap();
     assert_eq!((space.times_spent(), space.alarms().len()), (1, 1));
     space.measure().unwrap();
-    assert!(!space.renew_reserve().unwrap(), "3 MiB are no plenty");
+    assert!(!space.renew_reserve().unwrap(), "3 KiB are no plenty");
     disk.remove(Path::new("a")).unwrap();
     space.measure().unwrap();
     assert!(space.renew_reserve().unwrap());
@@ -127,12 +128,12 @@ impl LedgerStore for Writing {
 #[test]
 fn a_commit_that_finds_no_room_is_tried_once_more_with_what_was_set_aside() {
     let disk = MemDisk::default();
-    disk.set_capacity(1000 * MIB);
-    let space = Arc::new(Space::new(Arc::new(disk.clone()), Limits { reserve_bytes: 2 * MIB, ..Limits::OFF }));
+    disk.set_capacity(1000 * KIB);
+    let space = Arc::new(Space::new(Arc::new(disk.clone()), Limits { reserve_bytes: 2 * KIB, ..Limits::OFF }));
     space.measure().unwrap();
     assert!(space.renew_reserve().unwrap());
-    let mut store = Spared::new(Box::new(Writing(disk.clone(), 0, MIB)), Arc::clone(&space));
-    write(&disk, "a", 998 * MIB).unwrap();
+    let mut store = Spared::new(Box::new(Writing(disk.clone(), 0, KIB)), Arc::clone(&space));
+    write(&disk, "a", 998 * KIB).unwrap();
     assert_eq!(store.commit(&Rows::default()).unwrap(), 1);
     disk.remove(Path::new("commit-0")).unwrap();
     disk.set_capacity(disk.used_bytes());
