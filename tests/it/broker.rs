@@ -86,6 +86,11 @@ impl TestBroker {
         &self.config
     }
 
+    /// Changes the configuration of the next start.
+    pub(crate) fn reconfigure(&mut self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.config);
+    }
+
     /// The directory in which the broker's `data` lies.
     pub(crate) fn dir(&self) -> &TempDir {
         &self.dir

@@ -13,4 +13,5 @@ mod bad_batches;
 mod hostile;
 mod oracle;
 mod process;
+mod recovery;
 mod smoke;
