@@ -29,14 +29,14 @@ use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
 use crate::runtime::partition::Settings as PartSettings;
 use crate::runtime::partition::load::Source;
 use crate::runtime::partitions::Partitions;
-use crate::runtime::post::{CatalogNews, LedgerLetter};
+use crate::runtime::post::{CatalogNews, LedgerLetter, Post};
 use crate::runtime::room::RoomWatch;
 use crate::runtime::router::{Addresses, Router};
 use crate::runtime::start::Start;
 use crate::store::StoreError;
 use crate::store::disk::Disk;
 use crate::store::log::remove_leftovers;
-use crate::store::meta::{Boot, LedgerStore, Meta, WalFile};
+use crate::store::meta::{Boot, CacheTrust, LedgerStore, Meta, WalFile};
 use crate::store::os_disk::OsDisk;
 use crate::store::space::{Limits, Space, Spared};
 use crate::store::tickets::Lane;
@@ -80,15 +80,8 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let mut ledger = Ledger::load(meta.load()?, &settings.groups, clock.now());
     let mut store: Box<dyn LedgerStore> = Box::new(Spared::new(wrap_store(Box::new(meta)), Arc::clone(&space)));
     let rows = Arc::new(Lane::new(0));
-    let part_settings = PartSettings {
-        incarnation: boot.incarnation,
-        durability: config.durability,
-        marker_sync: config.marker_sync,
-        producer_expiration_ms: config.producers.id_expiration_ms,
-        rows: Arc::clone(&rows),
-        events: events.clone(),
-        space: Arc::clone(&space),
-    };
+    let shared = (Arc::clone(&rows), events.clone(), Arc::clone(&space));
+    let part_settings = part_settings(config, boot.incarnation, shared);
     let partitions = Arc::new(Partitions::new(part_settings.clone(), clock.clone()));
     let catalog = Arc::clone(ledger.stored_catalog());
     let source = Sources { disk, defaults: defaults.clone(), clean: boot.clean };
@@ -132,6 +125,22 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     Ok((engines, Broker::new(router, clock, identity, defaults)))
 }
 
+fn part_settings(
+    config: &Config,
+    incarnation: i32,
+    (rows, events, space): (Arc<Lane<Post>>, Events, Arc<Space>),
+) -> PartSettings {
+    PartSettings {
+        incarnation,
+        durability: config.durability,
+        marker_sync: config.marker_sync,
+        producer_expiration_ms: config.producers.id_expiration_ms,
+        rows,
+        events,
+        space,
+    }
+}
+
 /// On a full disk a start needs a little room itself, and gets what was set aside.
 fn open_meta(
     disk: &Arc<dyn Disk>,
@@ -159,7 +168,7 @@ fn limits(config: &Config) -> Limits {
 fn say_opened(boot: &Boot, config: &Config) {
     let (clean, incarnation, durability) = (boot.clean, boot.incarnation, config.durability);
     tracing::info!(clean, incarnation, ?durability, "data directory opened");
-    if boot.cache_kept {
+    if boot.cache == CacheTrust::Believed {
         tracing::warn!("the file system neither drops its cache of meta.db nor reads past it: it had to be believed");
     }
 }

@@ -281,18 +281,16 @@ impl File for MemFile {
         self.faults.write(&self.path, parts, |parts| {
             let mut at = usize::try_from(pos).map_err(|_| io::ErrorKind::FileTooLarge)?;
             let mut room = self.room_at(at)?;
+            let fits = parts.iter().map(|part| part.len()).sum::<usize>() <= room;
             self.with(|file| {
                 for part in parts {
                     let fits = part.get(..part.len().min(room)).unwrap_or_default();
                     file.write(fits, at);
-                    at = at.saturating_add(fits.len());
-                    room = room.saturating_sub(fits.len());
-                    if fits.len() < part.len() {
-                        return Err(io::ErrorKind::StorageFull.into());
-                    }
+                    at = at.saturating_add(part.len());
+                    room = room.saturating_sub(part.len());
                 }
-                Ok(())
-            })?
+            })?;
+            if fits { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
         })?;
         last
     }

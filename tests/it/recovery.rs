@@ -257,6 +257,45 @@ fn an_answer_that_was_lost_is_given_again_c_68_c_72() {
 }
 
 #[test]
+fn an_offset_has_one_value_for_every_reader_over_every_restart_c_67() {
+    let mut broker = TestBroker::start();
+    let mut client = broker.connect();
+    assert_eq!(client.create_topic("t", 1), 0);
+    let producer = client.owner("id");
+    drop(client);
+    let mut values = std::collections::BTreeMap::new();
+    let mut latest = 0;
+    for round in 0..6 {
+        let mut writer = broker.connect();
+        assert_eq!(writer.produce("t", 0, None, &Batch::plain(2).values(&format!("plain{round}"), 2)).code, 0);
+        assert_eq!(writer.add_partitions("id", producer, &[("t", 0)]), [0]);
+        let batch = Batch::transactional(producer, round, 1).values(&format!("txn{round}"), 1);
+        assert_eq!(writer.produce("t", 0, Some("id"), &batch).code, 0);
+        if round % 3 != 0 {
+            writer.end_txn_surely("id", producer, round % 3 == 1);
+        }
+        let mut readers = [broker.connect(), broker.connect()];
+        for reader in &mut readers {
+            let (code, offset, _) = reader.list_offsets("t", 0, LATEST, ReadUncommitted);
+            assert!(code == 0 && offset >= latest, "never back: {offset} after {latest}");
+            latest = offset;
+            for (offset, value) in reader.read_from(("t", 0), 0, ReadUncommitted) {
+                let before = values.entry(offset).or_insert_with(|| value.clone());
+                assert_eq!(*before, value, "at {offset}");
+            }
+        }
+        drop((writer, readers));
+        if round % 2 == 0 {
+            broker.crash()
+        } else {
+            broker.stop()
+        }
+        broker.start_again(|_| {});
+    }
+    assert_eq!(values.len(), 18);
+}
+
+#[test]
 fn a_gap_inside_a_transaction_does_not_begin_another_one_c_69() {
     let broker = TestBroker::start();
     let mut client = broker.connect();

@@ -18,7 +18,9 @@ use crate::engine::partition::{Aborted, Partition};
 use crate::engine::{Now, Offset, PartId, Producer};
 use crate::store::StoreError;
 use crate::store::disk::Disk;
-use crate::store::log::{Belongs, Log, OpenHow, Opened, Replay, Torn, belongs_to, delete_dir_of, name_again};
+use crate::store::log::{
+    AbortedLists, Belongs, Log, OpenHow, Opened, Replay, Torn, belongs_to, delete_dir_of, name_again,
+};
 
 /// Where a partition's files are, and how its topic wants it kept.
 #[derive(Clone)]
@@ -218,7 +220,7 @@ fn tell(source: &Source, opened: &Opened) {
     if opened.rejected_snapshots > 0 {
         tracing::warn!(%dir, count = opened.rejected_snapshots, "producer snapshots that are not valid were passed over");
     }
-    if opened.aborted_rebuilt {
+    if opened.aborted == AbortedLists::MadeAnew {
         tracing::warn!(%dir, "lists of aborted transactions had lost entries, and were made anew from the whole log");
     }
     if opened.cache_kept {

@@ -34,7 +34,7 @@ use crate::store::StoreError;
 pub use crate::engine::ledger::rows::RecoveryPoint;
 pub use append::Appended;
 pub use leftovers::{Belongs, Leftovers, belongs_to, delete_dir_of, dirs_with_records, name_again, remove_leftovers};
-pub use open::{OpenHow, Opened, Torn, delete_dir, remove_condemned};
+pub use open::{AbortedLists, OpenHow, Opened, Torn, delete_dir, remove_condemned};
 pub use reader::{LogReader, ReadOutcome, ReadWish};
 pub use replay::Replay;
 pub use salvage::Salvaged;

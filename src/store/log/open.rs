@@ -59,6 +59,15 @@ pub struct Torn {
     pub kept: Option<PathBuf>,
 }
 
+/// The lists of aborted transactions, as they were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AbortedLists {
+    /// As they were left.
+    Whole,
+    /// They had lost something, or were others: made anew from the whole log.
+    MadeAnew,
+}
+
 /// How opening went: for the log line and the metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
@@ -72,8 +81,8 @@ pub struct Opened {
     pub scanned_bytes: u64,
     /// Whether the page cache could not be dropped, so that the scan may have read from it.
     pub cache_kept: bool,
-    /// Whether the lists of aborted transactions had lost something, and were made anew from the whole log.
-    pub aborted_rebuilt: bool,
+    /// How the lists of aborted transactions were found.
+    pub aborted: AbortedLists,
     /// What was cut, if anything.
     pub torn: Option<Torn>,
 }
@@ -150,9 +159,12 @@ impl Log {
         let stored = load_epochs(&found)?;
         let mut epochs = stored.clone();
         epochs.cut(found.next_offset.max(1));
-        let aborted_rebuilt = !are_whole(&found.place, &found.segments)?;
+        let aborted = match are_whole(&found.place, &found.segments)? {
+            true => AbortedLists::Whole,
+            false => AbortedLists::MadeAnew,
+        };
         let (snapshot_at, rejected_snapshots) = replay(&found, &mut epochs, visitor)?;
-        if aborted_rebuilt {
+        if aborted == AbortedLists::MadeAnew {
             rebuild(&found)?;
         }
         let changed = epochs != stored;
@@ -162,7 +174,7 @@ impl Log {
             rejected_snapshots,
             scanned_bytes: recovered.scanned_bytes,
             cache_kept: recovered.cache_kept,
-            aborted_rebuilt,
+            aborted,
             torn: recovered.torn,
         };
         let mut log = Self::assemble(found, epochs, recovered.growth, settings);

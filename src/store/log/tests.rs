@@ -1,5 +1,6 @@
 //! A log on a simulated disk, beside a plain list of what was appended.
 
+mod again;
 mod append;
 mod counting;
 mod crash;
