@@ -23,6 +23,7 @@
 //! Not modelled: a disk that says it synced and did not, and sectors that change without being written, other than by
 //! `damage`. Against those nothing here is promised but that they are noticed.
 
+mod capacity;
 mod power;
 mod tree;
 
@@ -30,12 +31,12 @@ use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use crate::store::disk::{Disk, File};
 use crate::store::faults::{Faults, Operation};
+use capacity::Capacity;
 pub use power::Power;
 use tree::{Node, Tree};
 
@@ -56,23 +57,12 @@ pub enum Cut {
 }
 
 /// Files in memory. Clones are the same disk.
-#[derive(Clone)]
+#[derive(Default, Clone)]
 pub struct MemDisk {
     tree: Arc<Mutex<Tree>>,
     faults: Faults,
     power: Power,
-    capacity: Arc<AtomicU64>,
-}
-
-impl Default for MemDisk {
-    fn default() -> Self {
-        Self {
-            tree: Arc::new(Mutex::new(Tree::new())),
-            faults: Faults::default(),
-            power: Power::default(),
-            capacity: Arc::new(AtomicU64::new(u64::MAX)),
-        }
-    }
+    capacity: Capacity,
 }
 
 impl MemDisk {
@@ -107,13 +97,12 @@ impl MemDisk {
     }
 
     fn with_tree(&self, tree: Tree) -> Self {
-        let capacity = Arc::clone(&self.capacity);
-        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default(), power: Power::default(), capacity }
+        Self { tree: Arc::new(Mutex::new(tree)), capacity: self.capacity.clone(), ..Self::default() }
     }
 
     /// Makes the disk hold no more than so many bytes of files; a write beyond it gets down what fits.
     pub fn set_capacity(&self, bytes: u64) {
-        self.capacity.store(bytes, Ordering::Relaxed);
+        self.capacity.set(bytes);
     }
 
     /// Bytes of all files that have a name.
@@ -142,7 +131,7 @@ impl MemDisk {
     }
 
     fn handle(&self, path: &Path, node: usize) -> Arc<dyn File> {
-        let (tree, capacity) = (Arc::clone(&self.tree), Arc::clone(&self.capacity));
+        let (tree, capacity) = (Arc::clone(&self.tree), self.capacity.clone());
         let (path, faults, power) = (path.to_path_buf(), self.faults.clone(), self.power.clone());
         Arc::new(MemFile { tree, node, path, faults, power, capacity })
     }
@@ -234,14 +223,11 @@ impl Disk for MemDisk {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        match self.capacity_bytes()? {
-            u64::MAX => Ok(u64::MAX),
-            capacity => Ok(capacity.saturating_sub(self.used_bytes())),
-        }
+        Ok(self.capacity.free(|| self.used_bytes()))
     }
 
     fn capacity_bytes(&self) -> io::Result<u64> {
-        Ok(self.capacity.load(Ordering::Relaxed))
+        Ok(self.capacity.bytes())
     }
 }
 
@@ -251,18 +237,14 @@ struct MemFile {
     path: PathBuf,
     faults: Faults,
     power: Power,
-    capacity: Arc<AtomicU64>,
+    capacity: Capacity,
 }
 
 impl MemFile {
     /// Bytes that fit into the file from `at` on.
     fn room_at(&self, at: usize) -> io::Result<usize> {
-        let capacity = self.capacity.load(Ordering::Relaxed);
-        if capacity == u64::MAX {
-            return Ok(usize::MAX);
-        }
         let mut tree = self.tree.lock();
-        let free = capacity.saturating_sub(tree.used_bytes());
+        let free = self.capacity.free(|| tree.used_bytes());
         let size = tree.file(self.node)?.live.len();
         Ok(size.saturating_add(usize::try_from(free).unwrap_or(usize::MAX)).saturating_sub(at))
     }

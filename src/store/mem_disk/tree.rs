@@ -68,11 +68,13 @@ fn apply(names: &mut BTreeMap<String, usize>, change: &Change) {
     }
 }
 
-impl Tree {
-    pub(super) fn new() -> Self {
+impl Default for Tree {
+    fn default() -> Self {
         Self(vec![Node::Dir(DirNode::default())])
     }
+}
 
+impl Tree {
     pub(super) fn add(&mut self, node: Node) -> usize {
         self.0.push(node);
         self.0.len().saturating_sub(1)
