@@ -451,3 +451,69 @@ fn a_lost_meta_db_is_told_and_nothing_is_touched() {
     broker.start_again(|_| {});
     assert_eq!(broker.connect().read_all("t", 0, ReadCommitted), values(0..5));
 }
+
+/// Where a small file system is mounted, for [`a_volume_filled_to_the_last_block_c_66`].
+const SMALL_VOLUME: &str = "ONCELOG_TEST_SMALL_VOLUME";
+
+#[test]
+#[ignore = "needs a small file system of its own: ONCELOG_TEST_SMALL_VOLUME names where it is mounted"]
+fn a_volume_filled_to_the_last_block_c_66() {
+    // With the marks of the disk's size, and without any: then only what is set aside helps.
+    for low_free_bytes in [-1, 0] {
+        fill_to_the_last_block(low_free_bytes);
+    }
+}
+
+fn fill_to_the_last_block(low_free_bytes: i64) {
+    let volume = PathBuf::from(std::env::var(SMALL_VOLUME).unwrap());
+    let data = tempfile::tempdir_in(&volume).unwrap();
+    let mut broker = TestBroker::with(|config| {
+        config.data_dir = data.path().to_path_buf();
+        config.storage.reserve_bytes = 64 << 20;
+        config.storage.low_free_bytes = low_free_bytes;
+    });
+    let reserve = data.path().join("reserve.bin");
+    eventually("what is set aside", || fs::metadata(&reserve).ok().filter(|found| found.len() > 1 << 20).map(drop));
+    let mut client = broker.connect();
+    assert_eq!(client.create_topic("t", 2), 0);
+    let producer = client.owner("id");
+    assert_eq!(client.add_partitions("id", producer, &[("t", 0), ("t", 1)]), [0, 0]);
+    for part in 0..2 {
+        assert_eq!(client.produce("t", part, Some("id"), &Batch::transactional(producer, 0, 3)).code, 0);
+    }
+    let filler = fs::File::create(volume.join("filler")).unwrap();
+    let mut size = 1 << 20;
+    while size > 0 {
+        match (&filler).write(&vec![1; size]) {
+            Ok(0) | Err(_) => size /= 2,
+            Ok(_) => {}
+        }
+    }
+    drop(filler);
+    let code = eventually("a refusal", || {
+        let code = client.produce("t", 0, None, &Batch::plain(100)).code;
+        (code != 0).then_some(code)
+    });
+    assert_eq!(code, STORAGE_ERROR);
+    client.end_txn_surely("id", producer, true);
+    for part in 0..2 {
+        let of_it = client.read_all("t", part, ReadCommitted).into_iter().filter(|value| value.starts_with("value"));
+        assert!(of_it.count() >= 3, "P2");
+    }
+    let ready = admin(&broker, "/readyz");
+    assert!(low_free_bytes == 0 || ready.starts_with("HTTP/1.1 503"), "{ready}");
+    // The power of the process goes, and it starts on the full disk.
+    drop(client);
+    broker.crash();
+    broker.start_again(|_| {});
+    let mut client = broker.connect();
+    assert_eq!(client.offset_commit("group", &Member::default(), ("t", 0, 1)), 0);
+    fs::remove_file(volume.join("filler")).unwrap();
+    eventually("room", || (client.produce("t", 0, None, &Batch::plain(1)).code == 0).then_some(()));
+    eventually("what is set aside, again", || {
+        fs::metadata(&reserve).ok().filter(|found| found.len() > 1 << 20).map(drop)
+    });
+    println!("marks {low_free_bytes}, on the full disk: {ready}");
+    eventually("readiness", || admin(&broker, "/readyz").starts_with("HTTP/1.1 200").then_some(()));
+    assert!(!broker.is_broken());
+}
