@@ -10,6 +10,7 @@ mod raw;
 
 mod admin;
 mod bad_batches;
+mod full_disk;
 mod hostile;
 mod oracle;
 mod process;
