@@ -12,7 +12,7 @@ use super::together::together;
 use super::{Call, Ctx};
 use crate::engine::fetch::{Bounds, Isolation, check_leader_epoch};
 use crate::engine::{Offset, PartId, Refusal};
-use crate::runtime::readable::{Readable, bounds};
+use crate::runtime::readable::{Readable, bounds, whole_bounds};
 use crate::runtime::reading::Found;
 
 /// Answers one request.
@@ -111,7 +111,11 @@ impl Asked<'_> {
         let broker = &self.ctx.broker;
         let readable = broker.readable(self.part).await?;
         check_leader_epoch(self.leader_epoch, broker.identity().incarnation)?;
-        let bounds = bounds(&readable.published)?;
+        let view = &readable.published;
+        let bounds = match wish {
+            Wish::Latest | Wish::MaxTimestamp => whole_bounds(view)?,
+            Wish::Earliest | Wish::AtOrAfter(_) => bounds(view)?,
+        };
         let within = bounds.log_start..bounds.limit(self.isolation);
         match wish {
             Wish::Latest => {
@@ -126,7 +130,14 @@ impl Asked<'_> {
                 Ok(Answer { offset: bounds.log_start, timestamp: -1, leader_epoch: epoch.unwrap_or(-1) })
             }
             Wish::MaxTimestamp => broker.find_latest_time(&readable, within).await.map(Answer::from),
-            Wish::AtOrAfter(timestamp) => broker.find_time(&readable, timestamp, within).await.map(Answer::from),
+            Wish::AtOrAfter(timestamp) => {
+                let found = broker.find_time(&readable, timestamp, within).await?;
+                if found.is_none() {
+                    // Of a damaged partition it is not known whether there is a later one.
+                    whole_bounds(view)?;
+                }
+                Ok(Answer::from(found))
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::together::together;
 use super::{Call, Ctx};
 use crate::engine::fetch::check_leader_epoch;
 use crate::engine::{Offset, PartId, Refusal};
-use crate::runtime::readable::bounds;
+use crate::runtime::readable::whole_bounds;
 
 /// Answers one request.
 pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
@@ -48,6 +48,6 @@ async fn end(ctx: &Ctx, part: Option<PartId>, asked: &OffsetForLeaderPartition) 
     let readable = ctx.broker.readable(part.ok_or(Refusal::UnknownTopicOrPartition)?).await?;
     let current = ctx.broker.identity().incarnation;
     check_leader_epoch(asked.current_leader_epoch, current)?;
-    let bounds = bounds(&readable.published)?;
+    let bounds = whole_bounds(&readable.published)?;
     Ok(readable.epoch_end(asked.leader_epoch, current, bounds.watermark))
 }

@@ -39,6 +39,8 @@ pub struct Config {
     pub marker_sync: MarkerSync,
     /// What happens when the disk fails to sync.
     pub on_sync_failure: OnSyncFailure,
+    /// What happens when the disk fills up.
+    pub storage: Storage,
     /// Defaults of topics.
     pub topics: Topics,
     /// Limits of transactions.
@@ -151,6 +153,18 @@ pub enum OnSyncFailure {
     Restart,
     /// The process exits; a supervisor starts it again.
     Exit,
+}
+
+/// What happens when the disk fills up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Storage {
+    /// Bytes set aside for decisions and markers, never more than a hundredth of the disk; 0 for none.
+    pub reserve_bytes: i64,
+    /// Free bytes below which records and new topics are refused; 0 never, -1 a twentieth of the disk, a GiB at most.
+    pub low_free_bytes: i64,
+    /// Free bytes from which they are taken again; -1 twice the low mark.
+    pub high_free_bytes: i64,
 }
 
 /// Defaults of topics. A topic's own settings win.

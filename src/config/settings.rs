@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::address::HostPort;
 use super::{
-    Admin, Config, Durability, Groups, Listeners, Log, LogFormat, MarkerSync, Net, OnSyncFailure, Producers, Topics,
-    Transactions,
+    Admin, Config, Durability, Groups, Listeners, Log, LogFormat, MarkerSync, Net, OnSyncFailure, Producers, Storage,
+    Topics, Transactions,
 };
 
 /// One line of the reference.
@@ -65,6 +65,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     row("durability", Choice(&["strict", "relaxed"]), "strict: acknowledged survives a power cut; relaxed: page cache"),
     row("marker_sync", Choice(&["answer", "redo"]), "answer: EndTxn waits until its markers are on disk"),
     row("on_sync_failure", Choice(&["restart", "exit"]), "what the process does when the disk fails to sync"),
+    row("storage.reserve_bytes", bytes(0, 1 << 40), "set aside for what must be stored on a full disk; 0 nothing"),
+    row("storage.low_free_bytes", bytes(-1, 1 << 50), "free space below which records are refused; -1 by disk size"),
+    row("storage.high_free_bytes", bytes(-1, 1 << 50), "free space that lets them in again; -1 twice the other"),
     row("topics.auto_create", Switch, "make a topic when a client asks for it"),
     row("topics.default_partitions", count("partitions", 1, 10_000), "partitions of a topic made without a count"),
     row("topics.segment_bytes", bytes(MIB, INT), "size at which a segment file is closed"),
@@ -107,6 +110,7 @@ pub(super) struct Settings {
     durability: Durability,
     marker_sync: MarkerSync,
     on_sync_failure: OnSyncFailure,
+    storage: Storage,
     topics: Topics,
     transactions: Transactions,
     groups: Groups,
@@ -146,6 +150,7 @@ impl Settings {
             durability: self.durability,
             marker_sync: self.marker_sync,
             on_sync_failure: self.on_sync_failure,
+            storage: self.storage,
             topics: self.topics,
             transactions: self.transactions,
             groups: self.groups,
@@ -168,6 +173,7 @@ impl Default for Settings {
             durability: Durability::Strict,
             marker_sync: MarkerSync::Answer,
             on_sync_failure: OnSyncFailure::Restart,
+            storage: Storage { reserve_bytes: 64 << 20, low_free_bytes: -1, high_free_bytes: -1 },
             topics: Topics {
                 auto_create: true,
                 default_partitions: 1,

@@ -44,6 +44,9 @@ pub struct Metrics {
     fsync: Histograms<SyncedFile>,
     partitions_offline: IntGauge,
     removed: Removed,
+    disk_free_bytes: IntGauge,
+    disk_space_low: IntGauge,
+    disk_reserve_spent: IntCounter,
 }
 
 #[derive(Debug)]
@@ -111,6 +114,9 @@ impl Metrics {
                 segments: table.counter("log_segments_removed_total", "Segments removed below a log start")?,
                 bytes: table.counter("log_bytes_removed_total", "Bytes of batches in them")?,
             },
+            disk_free_bytes: table.int_gauge("disk_free_bytes", "Bytes that may still be written")?,
+            disk_space_low: table.int_gauge("disk_space_low", "1 while records are refused for want of space")?,
+            disk_reserve_spent: table.counter("disk_reserve_spent_total", "Times the reserve was given up")?,
             registry: table.0,
         })
     }
@@ -206,6 +212,17 @@ impl Metrics {
     pub fn segments_removed(&self, segments: u64, bytes: u64) {
         self.removed.segments.inc_by(segments);
         self.removed.bytes.inc_by(bytes);
+    }
+
+    /// Sets how much of the disk is free, and whether records are refused for want of it.
+    pub fn set_disk(&self, free_bytes: i64, is_low: bool) {
+        self.disk_free_bytes.set(free_bytes);
+        self.disk_space_low.set(i64::from(is_low));
+    }
+
+    /// What was set aside was given up for a write that found the disk full.
+    pub fn disk_reserve_spent(&self) {
+        self.disk_reserve_spent.inc();
     }
 
     /// Everything as Prometheus reads it; its type is [`CONTENT_TYPE`].

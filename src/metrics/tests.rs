@@ -60,6 +60,9 @@ fn every_series_of_a_closed_set_is_there_from_the_start() {
         "oncelog_fsync_duration_seconds_count{file=\"ledger\"}",
         "oncelog_partitions_offline",
         "oncelog_partitions_with_late_transactions",
+        "oncelog_disk_free_bytes",
+        "oncelog_disk_space_low",
+        "oncelog_disk_reserve_spent_total",
     ];
     for name in zero {
         assert_eq!(series.get(name), Some(&0.0), "{name}");
@@ -98,6 +101,9 @@ fn each_deed_moves_its_own_series() {
         (|m| m.connection_opened(ListenerName::Internal), "oncelog_connections{listener=\"internal\"}"),
         (|m| m.synced(SyncedFile::Ledger, Duration::ZERO), "oncelog_fsync_duration_seconds_count{file=\"ledger\"}"),
         (|m| m.set_partitions_offline(1), "oncelog_partitions_offline"),
+        (|m| m.set_disk(1, false), "oncelog_disk_free_bytes"),
+        (|m| m.set_disk(0, true), "oncelog_disk_space_low"),
+        (Metrics::disk_reserve_spent, "oncelog_disk_reserve_spent_total"),
         (|m| m.set_transactions(&[(TransactionState::Ongoing, 1)]), "oncelog_transactions{state=\"ongoing\"}"),
     ];
     for (deed, name) in table {

@@ -29,6 +29,7 @@ pub use crate::runtime::readable::Readable;
 use crate::runtime::reading::Reads;
 use crate::runtime::router::Router;
 use crate::runtime::settings::InEffect;
+use crate::store::space::Room;
 
 /// Every owner's address, and what no owner is needed for.
 pub struct Broker {
@@ -308,6 +309,13 @@ impl Broker {
     /// # Errors
     /// Only when the process stops; each name has its own result.
     pub async fn create_topics(&self, specs: Vec<CreateTopic>) -> Result<Vec<Created>, Refusal> {
+        if self.is_short_of_room() && specs.iter().any(|spec| !spec.validate_only) {
+            let why = "the disk is nearly full: delete topics, or make room".to_owned();
+            return Ok(specs
+                .into_iter()
+                .map(|spec| (spec.name, Err((Refusal::KafkaStorageError, why.clone()))))
+                .collect());
+        }
         let drawn = specs.into_iter().map(|spec| (spec, fresh_topic_id())).collect();
         let Answer::Created(created) = self.ask(Command::CreateTopics(drawn)).await? else { return Err(misplaced()) };
         Ok(created)
@@ -340,6 +348,9 @@ impl Broker {
     /// # Errors
     /// T-352 to T-385.
     pub async fn produce(&self, part: PartId, batch: Batch) -> Result<Produced, NotProduced> {
+        if self.is_short_of_room() {
+            return Err(NotProduced { refusal: Refusal::KafkaStorageError, log_start: None });
+        }
         for _ in 0..VERIFIED_AGAIN {
             match self.append(part, &batch).await? {
                 Some(produced) => return Ok(produced),
@@ -347,6 +358,11 @@ impl Broker {
             }
         }
         Err(NotProduced { refusal: Refusal::ConcurrentTransactions, log_start: None })
+    }
+
+    /// Whether the disk has less room than records may use: offsets, decisions and markers must go on fitting.
+    fn is_short_of_room(&self) -> bool {
+        self.router.partitions.space().room() == Room::Low
     }
 
     async fn append(&self, part: PartId, batch: &Batch) -> Result<Option<Produced>, NotProduced> {

@@ -14,6 +14,7 @@ pub mod post;
 pub mod readable;
 pub mod reading;
 pub mod retention;
+pub mod room;
 pub mod router;
 mod settings;
 pub mod start;

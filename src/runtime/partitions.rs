@@ -4,13 +4,14 @@
 //! the owner all letters that have come, and carries out its turn. So a turn gathers by itself while the one before
 //! runs, and ten thousand idle partitions cost ten thousand small values.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::clock::Clock;
 use crate::engine::PartId;
+use crate::engine::partition::MarkOrder;
 use crate::metrics::SyncedFile;
 use crate::runtime::ledger::thread::elapsed;
 use crate::runtime::line::Line;
@@ -21,6 +22,10 @@ use crate::runtime::partition::{PartitionOwner, Settings, Syncing};
 use crate::runtime::post::PartLetter;
 use crate::runtime::router::Router;
 use crate::store::StoreError;
+use crate::store::space::Space;
+
+/// Markers to be written, with the debts they belong to.
+pub type Owes = Vec<(u64, MarkOrder)>;
 
 /// One partition.
 pub struct Slot {
@@ -97,6 +102,8 @@ pub struct Partitions {
     syncs: Line<(Arc<Slot>, Syncing)>,
     /// Why partitions are not served: a list of its own, so that who asks need not wait for a turn.
     damages: Mutex<BTreeMap<PartId, String>>,
+    /// Partitions that wait for room.
+    without_room: Mutex<BTreeSet<PartId>>,
     /// Partitions out of service whose files may still be there, under a name that a new one may have.
     leaving: Mutex<Vec<Arc<Slot>>>,
 }
@@ -113,6 +120,7 @@ impl Partitions {
             turns,
             syncs,
             damages: Mutex::default(),
+            without_room: Mutex::default(),
             leaving: Mutex::default(),
         }
     }
@@ -124,21 +132,46 @@ impl Partitions {
         self.put_slot(part, shared, place);
     }
 
-    /// Adds a partition whose owner a start has made already.
-    pub fn add_loaded(&self, part: PartId, shared: Arc<Shared>, owner: PartitionOwner) {
-        let place = Place::loaded(owner, (self.settings.clone(), Arc::clone(&shared)));
+    /// Adds a partition whose owner a start has made already. If there was no room for markers it owes, it is not served
+    /// until they are written.
+    pub fn add_owing(&self, part: PartId, shared: Arc<Shared>, owner: PartitionOwner, owes: Owes) {
+        let place = Place::loaded(owner, (self.settings.clone(), Arc::clone(&shared))).owing(owes);
         self.put_slot(part, shared, place);
+    }
+
+    /// Adds a partition that a start had no room to open: it is not served until these markers are written.
+    pub fn add_unopened(&self, part: PartId, source: Source, owes: Owes) {
+        let shared = Arc::new(Shared::unloaded());
+        let place = Place::unloaded(part, source, (self.settings.clone(), Arc::clone(&shared))).owing(owes);
+        self.put_slot(part, shared, place);
+    }
+
+    /// The disk's room.
+    #[must_use]
+    pub fn space(&self) -> &Space {
+        &self.settings.space
+    }
+
+    /// Partitions that have something to do as soon as there is room try again.
+    pub fn try_again(&self, router: &Router) {
+        for part in std::mem::take(&mut *self.without_room.lock()) {
+            self.send(part, PartLetter::Load, router);
+        }
     }
 
     /// Adds a partition that a start found damaged.
     pub fn add_damaged(&self, part: PartId, why: String, source: Source) {
         let shared = Arc::new(Shared::unloaded());
-        self.damages.lock().insert(part, why.clone());
-        let place = Place::damaged(part, (why, source), (self.settings.clone(), Arc::clone(&shared)));
+        let with = (self.settings.clone(), Arc::clone(&shared));
+        let place = Place::damaged(part, (why, source), with, self.clock.now());
+        self.note_damage(&place, false);
         self.put_slot(part, shared, place);
     }
 
     fn put_slot(&self, part: PartId, shared: Arc<Shared>, place: Place) {
+        if place.waits_for_room() {
+            self.without_room.lock().insert(part);
+        }
         let slot = Slot { shared, mailbox: Mutex::default(), place: Mutex::new(place) };
         self.slots.write().insert(part, Arc::new(slot));
     }
@@ -164,13 +197,25 @@ impl Partitions {
         self.slots.read().iter().map(|(part, slot)| (*part, Arc::clone(slot))).collect()
     }
 
-    /// How many partitions are not served.
+    /// Notes that a place of a partition cannot be read; true when nothing was noted of it before. It is over when the
+    /// topic goes, or with another start.
+    #[must_use]
+    pub fn note_unreadable(&self, part: PartId, why: &str) -> bool {
+        let mut damages = self.damages.lock();
+        let is_new = !damages.contains_key(&part) && self.slot(part).is_some();
+        if is_new {
+            damages.insert(part, why.to_owned());
+        }
+        is_new
+    }
+
+    /// How many partitions are not served, or not all of them.
     #[must_use]
     pub fn damaged(&self) -> usize {
         self.damages.lock().len()
     }
 
-    /// Why partitions are not served, for readiness.
+    /// Why partitions are not served as they should be, for readiness.
     #[must_use]
     pub fn damages(&self) -> Vec<String> {
         self.damages.lock().values().cloned().collect()
@@ -257,6 +302,9 @@ impl Partitions {
         let was_damaged = place.why_damaged().is_some();
         let turn = place.turn(letters, self.clock.now())?;
         self.note_damage(&place, was_damaged);
+        if place.waits_for_room() {
+            self.without_room.lock().insert(place.part());
+        }
         if slot.shared.published().availability == Availability::Gone {
             self.leaving.lock().retain(|leaving| !Arc::ptr_eq(leaving, slot));
         }

@@ -60,6 +60,8 @@ pub enum LedgerLetter {
     FirstFlushed(Vec<PartId>),
     /// A clock moved (tests), or a moment came that only the shell knows of.
     Wake,
+    /// There is room on the disk again, by measure: who refused to store for want of it has no reason to any more.
+    Room,
     /// The process is about to stop: everyone who is parked or waits for an end is told to come again.
     Settle,
     /// Stop after this turn, settled.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::engine::fetch::Bounds;
+use crate::engine::fetch::{Bounds, Isolation};
 use crate::engine::{Offset, PartId, Refusal};
 use crate::runtime::broker::Broker;
 use crate::runtime::partition::published::{Availability, Published, Shared};
@@ -20,6 +20,7 @@ const OPENING: Duration = Duration::from_secs(10);
 pub struct Readable {
     /// The view to keep to: one value, taken once (T-503).
     pub published: Published,
+    pub(super) part: PartId,
     shared: Arc<Shared>,
 }
 
@@ -49,17 +50,40 @@ impl Readable {
     }
 }
 
-/// The offsets of a view that may be read by.
+/// The offsets of a view that may be read by; of a damaged partition those below the damage.
 ///
 /// # Errors
-/// `UnknownTopicOrPartition` of a deleted partition, `KafkaStorageError` of one that cannot be served.
+/// `UnknownTopicOrPartition` of a deleted partition, `KafkaStorageError` of one of which nothing can be read.
 pub fn bounds(view: &Published) -> Result<Bounds, Refusal> {
     let Published { log_start, watermark, last_stable, .. } = *view;
     match view.availability {
+        Availability::Damaged if watermark >= 0 => Ok(Bounds { log_start, watermark, last_stable }),
         Availability::Open => Ok(Bounds { log_start, watermark, last_stable }),
         Availability::Damaged | Availability::Unloaded => Err(Refusal::KafkaStorageError),
         Availability::Gone => Err(Refusal::UnknownTopicOrPartition),
     }
+}
+
+/// The offsets of a view whose end is the partition's own.
+///
+/// # Errors
+/// As [`bounds`], and `KafkaStorageError` of a damaged partition: where it ends is not known.
+pub fn whole_bounds(view: &Published) -> Result<Bounds, Refusal> {
+    match view.availability {
+        Availability::Damaged => Err(Refusal::KafkaStorageError),
+        Availability::Open | Availability::Unloaded | Availability::Gone => bounds(view),
+    }
+}
+
+/// The offsets that a reader at `from` may go by. Who has come to the end of what can be read of a damaged partition is
+/// told so: nothing will come there, and nothing that he asks for beyond is out of range.
+///
+/// # Errors
+/// As [`bounds`], and `KafkaStorageError` at or above the damage, or a transaction that is open there.
+pub fn bounds_at(view: &Published, from: Offset, isolation: Isolation) -> Result<Bounds, Refusal> {
+    let bounds = bounds(view)?;
+    let is_damaged = view.availability == Availability::Damaged;
+    if is_damaged && from >= bounds.limit(isolation) { Err(Refusal::KafkaStorageError) } else { Ok(bounds) }
 }
 
 impl Broker {
@@ -81,7 +105,7 @@ impl Broker {
             Ok(Ok(published)) => *published,
             Ok(Err(_)) | Err(_) => return Err(Refusal::NotLeaderOrFollower),
         };
-        bounds(&published).map(|_| Readable { published, shared })
+        bounds(&published).map(|_| Readable { published, part, shared })
     }
 
     /// A partition to read from if it is loaded; `None` when [`Self::readable`] would have to wait.
@@ -93,7 +117,7 @@ impl Broker {
         let shared = Arc::clone(&slot.shared);
         let published = shared.published();
         let loaded = published.availability != Availability::Unloaded;
-        loaded.then(|| bounds(&published).map(|_| Readable { published, shared }))
+        loaded.then(|| bounds(&published).map(|_| Readable { published, part, shared }))
     }
 
     /// The first offset of a partition as readers know it; -1 of one that is not served (T-318).

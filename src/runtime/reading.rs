@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::engine::{Offset, Refusal};
+use crate::engine::{Offset, PartId, Refusal};
 use crate::runtime::broker::Broker;
 use crate::runtime::readable::Readable;
 use crate::store::StoreError;
@@ -164,9 +164,10 @@ impl Broker {
     /// `OffsetOutOfRange` when they were removed just now; `KafkaStorageError`.
     pub async fn read(&self, readable: &Readable, span: Span) -> Result<Batches, Refusal> {
         let reader = readable.reader()?;
-        let mut outcome = reader.read(&span.wish(ReadHow::NoWait)).map_err(|error| self.unreadable(&error))?;
+        let part = readable.part;
+        let mut outcome = reader.read(&span.wish(ReadHow::NoWait)).map_err(|error| self.unreadable(part, error))?;
         if outcome == ReadOutcome::WouldBlock {
-            outcome = self.blocking(reader, move |reader| reader.read(&span.wish(ReadHow::Block))).await?;
+            outcome = self.blocking((part, reader), move |reader| reader.read(&span.wish(ReadHow::Block))).await?;
         }
         match outcome {
             ReadOutcome::Bytes { .. } if readable.starts_after(span.from) => Err(Refusal::OffsetOutOfRange),
@@ -187,10 +188,10 @@ impl Broker {
         from: Offset,
         upper: Offset,
     ) -> Result<Vec<(i64, Offset)>, Refusal> {
-        let reader = readable.reader()?;
-        let mut found = reader.aborted(from, upper, ReadHow::NoWait).map_err(|error| self.unreadable(&error))?;
+        let (part, reader) = (readable.part, readable.reader()?);
+        let mut found = reader.aborted(from, upper, ReadHow::NoWait).map_err(|error| self.unreadable(part, error))?;
         if found.is_none() {
-            found = self.blocking(reader, move |reader| reader.aborted(from, upper, ReadHow::Block)).await?;
+            found = self.blocking((part, reader), move |reader| reader.aborted(from, upper, ReadHow::Block)).await?;
         }
         // Looked at last: an index may have gone while it was read, and with it the word that a transaction was aborted.
         if readable.starts_after(from) {
@@ -205,7 +206,7 @@ impl Broker {
     /// `KafkaStorageError`.
     pub async fn find_time(&self, readable: &Readable, wanted: i64, within: Range<Offset>) -> Result<Found, Refusal> {
         let find = move |reader: &LogReader| reader.offset_for_timestamp(wanted, within);
-        self.blocking(readable.reader()?, find).await
+        self.blocking((readable.part, readable.reader()?), find).await
     }
 
     /// The earliest record that holds the largest timestamp, if it lies within the range (T-522).
@@ -214,7 +215,7 @@ impl Broker {
     /// `KafkaStorageError`.
     pub async fn find_latest_time(&self, readable: &Readable, within: Range<Offset>) -> Result<Found, Refusal> {
         let find = move |reader: &LogReader| reader.max_timestamp(within);
-        self.blocking(readable.reader()?, find).await
+        self.blocking((readable.part, readable.reader()?), find).await
     }
 
     /// The leader epoch in which the record at `offset` was written, if there is one.
@@ -222,14 +223,14 @@ impl Broker {
     /// # Errors
     /// `KafkaStorageError`.
     pub async fn epoch_at(&self, readable: &Readable, offset: Offset) -> Result<Option<i32>, Refusal> {
-        self.blocking(readable.reader()?, move |reader| reader.epoch_at(offset)).await
+        self.blocking((readable.part, readable.reader()?), move |reader| reader.epoch_at(offset)).await
     }
 
     /// Runs what waits for the device on another thread. A caller that goes away leaves it to end by itself, still
     /// counted among those that run.
     async fn blocking<T: Send + 'static>(
         &self,
-        reader: LogReader,
+        (part, reader): (PartId, LogReader),
         work: impl FnOnce(&LogReader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Refusal> {
         let turn = Arc::clone(&self.reads.blocking).acquire_owned().await;
@@ -239,7 +240,7 @@ impl Broker {
             done
         });
         match done.await {
-            Ok(done) => done.map_err(|error| self.unreadable(&error)),
+            Ok(done) => done.map_err(|error| self.unreadable(part, error)),
             Err(error) => {
                 tracing::error!(%error, "a read was given up");
                 Err(Refusal::KafkaStorageError)
@@ -247,10 +248,15 @@ impl Broker {
         }
     }
 
-    fn unreadable(&self, error: &StoreError) -> Refusal {
+    /// A place that cannot be read is told once, by readiness and in the log: readers will come to it again and again.
+    fn unreadable(&self, part: PartId, error: StoreError) -> Refusal {
         match error {
-            StoreError::Damaged(_) | StoreError::Full(_) => tracing::error!(%error, "a read failed"),
-            StoreError::Broken(_) => self.router().broken(error),
+            StoreError::Damaged(why) | StoreError::Full(why) => {
+                if self.router().partitions.note_unreadable(part, &why) {
+                    tracing::error!(part = part.0, why, "a place of a partition cannot be read");
+                }
+            }
+            StoreError::Broken(_) => self.router().broken(&error),
         }
         Refusal::KafkaStorageError
     }

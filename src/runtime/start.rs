@@ -9,14 +9,15 @@ use crate::engine::ledger::Ledger;
 use crate::engine::ledger::recover::Adopted;
 use crate::engine::ledger::rows::PartRow;
 use crate::engine::partition::{Grant, MarkOrder};
-use crate::engine::txn::work::{Owed, Stage};
-use crate::engine::{Now, Offset, Outcome, PartId};
+use crate::engine::txn::work::{Owed, Stage, after_failure};
+use crate::engine::{Now, Offset, Outcome, PartId, Producer};
 use crate::runtime::events::Event;
 use crate::runtime::partition::load::Source;
+use crate::runtime::partition::place::{Marked, marked};
 use crate::runtime::partition::published::Shared;
 use crate::runtime::partition::{PartitionOwner, Settings};
-use crate::runtime::partitions::Partitions;
-use crate::runtime::post::{LedgerLetter, MarkResult, PartLetter, Post};
+use crate::runtime::partitions::{Owes, Partitions};
+use crate::runtime::post::PartLetter;
 use crate::store::StoreError;
 
 /// What a start works on.
@@ -37,18 +38,46 @@ pub struct Start<'a> {
 struct Opened {
     shared: Arc<Shared>,
     owner: PartitionOwner,
+    /// Markers there was no room for.
+    owes: Owes,
+}
+
+/// What a start made of the partitions that must be open first.
+#[derive(Default)]
+struct Found {
+    opened: BTreeMap<PartId, Opened>,
+    /// Out of service.
+    damaged: BTreeSet<PartId>,
+    /// There was no room to open them: where they are, and what they owe.
+    unopened: BTreeMap<PartId, (Source, Owes)>,
 }
 
 impl Start<'_> {
     /// Opens what must be open before anybody is served, and does what is owed. Other partitions are added unopened.
     ///
     /// # Errors
-    /// `Broken`, `Full`. A damaged partition is no error: it is added out of service.
+    /// `Broken`. A damaged partition is no error: it is added out of service. Nor is one that there is no room for: it is
+    /// added so that nobody is served before what it owes is written.
     pub fn run(mut self, partitions: &Partitions) -> Result<(), StoreError> {
+        let mut found = self.open(partitions)?;
+        self.pay(&mut found, partitions)?;
+        self.adopt(&mut found, partitions)?;
+        self.grant(&mut found.opened)?;
+        for (part, Opened { shared, owner, owes }) in found.opened {
+            tell_owing(part, &owes);
+            partitions.add_owing(part, shared, owner, owes);
+        }
+        for (part, (source, owes)) in found.unopened {
+            tell_owing(part, &owes);
+            partitions.add_unopened(part, source, owes);
+        }
+        Ok(())
+    }
+
+    fn open(&self, partitions: &Partitions) -> Result<Found, StoreError> {
         let needed = self.needed();
         let witnesses = self.witnesses();
-        let mut opened = BTreeMap::new();
-        let mut damaged = BTreeSet::new();
+        let mut found = Found::default();
         let parts: Vec<(PartId, PartRow)> = self.ledger.all_parts().map(|(part, row)| (part, *row)).collect();
         for (part, row) in parts {
             let Some(mut source) = (self.source)(part, &row) else { continue };
@@ -61,23 +90,20 @@ impl Start<'_> {
             let settings = self.settings.clone();
             match PartitionOwner::load(part, source.clone(), settings, Arc::clone(&shared), self.now) {
                 Ok(owner) => {
-                    opened.insert(part, Opened { shared, owner });
+                    found.opened.insert(part, Opened { shared, owner, owes: Vec::new() });
                 }
                 Err(StoreError::Damaged(why)) => {
-                    tracing::error!(part = part.0, why, "partition taken out of service");
                     partitions.add_damaged(part, why, source);
-                    damaged.insert(part);
+                    found.damaged.insert(part);
                 }
-                Err(error @ (StoreError::Broken(_) | StoreError::Full(_))) => return Err(error),
+                Err(StoreError::Full(why)) => {
+                    tracing::error!(part = part.0, why, "no room to open a partition that may hold transactions");
+                    found.unopened.insert(part, (source, Vec::new()));
+                }
+                Err(error @ StoreError::Broken(_)) => return Err(error),
             }
         }
-        self.pay(&mut opened, &damaged)?;
-        self.adopt(&mut opened)?;
-        self.grant(&mut opened)?;
-        for (part, Opened { shared, owner }) in opened {
-            partitions.add_loaded(part, shared, owner);
-        }
-        Ok(())
+        Ok(found)
     }
 
     /// Partitions that must be open first: those that owe a marker, those of open transactions, and after an unclean
@@ -105,16 +131,12 @@ impl Start<'_> {
     }
 
     /// Writes every owed marker, oldest decision first, and brings it to disk.
-    fn pay(&mut self, opened: &mut BTreeMap<PartId, Opened>, damaged: &BTreeSet<PartId>) -> Result<(), StoreError> {
+    fn pay(&mut self, found: &mut Found, partitions: &Partitions) -> Result<(), StoreError> {
         let debts: Vec<(u64, Owed)> = self.ledger.debts().map(|(seq, owed)| (seq, owed.clone())).collect();
         for (seq, owed) in debts {
             for (part, state) in &owed.parts {
                 let order = owed.order(state, self.settings.incarnation, true);
-                let stage = match opened.get_mut(part) {
-                    Some(opened) => mark(opened, seq, order, self.now)?,
-                    None if damaged.contains(part) => Stage::Parked,
-                    None => Stage::Synced,
-                };
+                let stage = found.mark((seq, *part), order, self.now, partitions)?;
                 self.ledger.set_stage(seq, *part, stage);
             }
             // In either mode a marker that a start wrote is on disk now; only parked ones stay owed.
@@ -128,24 +150,24 @@ impl Start<'_> {
 
     /// Compares every transaction that a log holds open with the ledger. One that nobody owns is closed, so that no
     /// last stable offset hangs on it.
-    fn adopt(&mut self, opened: &mut BTreeMap<PartId, Opened>) -> Result<(), StoreError> {
-        for (part, opened) in opened.iter_mut() {
-            for producer in opened.owner.open_transactions() {
-                let marker = match self.ledger.adopt(producer, *part, self.now) {
-                    Adopted::Known | Adopted::Again => continue,
-                    Adopted::Orphan { marker } => marker,
-                };
-                self.settings.events.say(&Event::Orphan { producer, part: *part });
-                let order = MarkOrder {
-                    producer: marker,
-                    outcome: Outcome::Abort,
-                    coordinator_epoch: self.settings.incarnation,
-                    sealed_end: Offset::MAX,
-                    txn_no: None,
-                    redo: false,
-                };
-                mark(opened, u64::MAX, order, self.now)?;
-            }
+    fn adopt(&mut self, found: &mut Found, partitions: &Partitions) -> Result<(), StoreError> {
+        let open: Vec<(PartId, Producer)> =
+            found.opened.iter().flat_map(|(part, opened)| opened.undecided().map(|open| (*part, open))).collect();
+        for (part, producer) in open {
+            let marker = match self.ledger.adopt(producer, part, self.now) {
+                Adopted::Known | Adopted::Again => continue,
+                Adopted::Orphan { marker } => marker,
+            };
+            self.settings.events.say(&Event::Orphan { producer, part });
+            let order = MarkOrder {
+                producer: marker,
+                outcome: Outcome::Abort,
+                coordinator_epoch: self.settings.incarnation,
+                sealed_end: Offset::MAX,
+                txn_no: None,
+                redo: false,
+            };
+            found.mark((ORPHAN, part), order, self.now, partitions)?;
         }
         Ok(())
     }
@@ -161,7 +183,7 @@ impl Start<'_> {
             .collect();
         for (part, grant) in grants {
             if let Some(opened) = opened.get_mut(&part) {
-                step(opened, vec![PartLetter::Grant(grant)], self.now)?;
+                opened.owner.turn_to_disk(vec![PartLetter::Grant(grant)], self.now)?;
             }
         }
         Ok(())
@@ -172,29 +194,57 @@ fn owed_done(ledger: &Ledger, seq: u64) -> bool {
     ledger.debts().find(|(debt, _)| *debt == seq).is_some_and(|(_, owed)| owed.is_done())
 }
 
-/// Has one marker written and synced.
-fn mark(opened: &mut Opened, seq: u64, order: MarkOrder, now: Now) -> Result<Stage, StoreError> {
-    let posts = step(opened, vec![PartLetter::Mark(vec![(seq, order)])], now)?;
-    let failed = posts.iter().any(|post| {
-        matches!(post, Post::Ledger(LedgerLetter::Marked(_, _, MarkResult::Failed(_) | MarkResult::Parked)))
-    });
-    if failed {
-        return Err(StoreError::Full(format!("partition {} has no room for a marker it owes", opened.owner.part().0)));
+impl Opened {
+    /// Transactions open in the log that no marker is on its way to.
+    fn undecided(&self) -> impl Iterator<Item = Producer> {
+        let owed: BTreeSet<i64> = self.owes.iter().map(|(_, order)| order.producer.id).collect();
+        self.owner.open_transactions().into_iter().filter(move |open| !owed.contains(&open.id))
     }
-    Ok(Stage::Synced)
 }
 
-/// One turn, and its sync, at once.
-fn step(opened: &mut Opened, letters: Vec<PartLetter>, now: Now) -> Result<Vec<Post>, StoreError> {
-    let turn = opened.owner.turn(letters, now)?;
-    // What a start wrote is on disk before the debt is forgotten, however little is promised later.
-    opened.owner.sync_written()?;
-    let mut posts = turn.at_once;
-    let mut next = turn.sync.and_then(|syncing| opened.shared.put_in_line(syncing));
-    while let Some(syncing) = next {
-        syncing.run()?;
-        posts.extend(opened.shared.synced(syncing.end(), syncing.then));
-        next = opened.shared.next_sync();
+impl Found {
+    /// Has one marker written and synced. What there is no room for is noted, with all that comes after it: markers are
+    /// written in order.
+    fn mark(
+        &mut self,
+        (seq, part): (u64, PartId),
+        order: MarkOrder,
+        now: Now,
+        partitions: &Partitions,
+    ) -> Result<Stage, StoreError> {
+        let again = after_failure(Stage::Due { at_mono_ms: now.mono_ms, tries: 0 }, now.mono_ms);
+        if let Some((_, owes)) = self.unopened.get_mut(&part) {
+            owes.push((seq, order));
+            return Ok(again);
+        }
+        let Some(opened) = self.opened.get_mut(&part) else {
+            return Ok(if self.damaged.contains(&part) { Stage::Parked } else { Stage::Synced });
+        };
+        if opened.owes.is_empty() {
+            let turn = opened.owner.turn_to_disk(vec![PartLetter::Mark(vec![(seq, order)])], now)?;
+            match (turn.damaged, marked(&turn.at_once)) {
+                (Some(why), _) => {
+                    if let Some(opened) = self.opened.remove(&part) {
+                        partitions.add_damaged(part, why, opened.owner.into_source());
+                    }
+                    self.damaged.insert(part);
+                    return Ok(Stage::Parked);
+                }
+                (None, Marked::Written) => return Ok(Stage::Synced),
+                (None, Marked::NoRoom) => {}
+            }
+        }
+        opened.owes.push((seq, order));
+        Ok(again)
     }
-    Ok(posts)
+}
+
+/// The number under which markers go that no decision asked for.
+const ORPHAN: u64 = u64::MAX;
+
+fn tell_owing(part: PartId, owes: &Owes) {
+    if !owes.is_empty() {
+        let markers = owes.len();
+        tracing::error!(part = part.0, markers, "no room for markers it owes: not served before they are written");
+    }
 }

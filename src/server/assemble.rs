@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{Parts, StartError, thread};
 use crate::clock::Clock;
-use crate::config::{Config, MarkerSync};
+use crate::config::{Config, MarkerSync, Storage};
 use crate::engine::TopicId;
 use crate::engine::batch::check::Times;
 use crate::engine::catalog::{BrokerLevels, Catalog, Defaults, Replication, TimestampType, Topic};
@@ -29,15 +29,17 @@ use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
 use crate::runtime::partition::load::Source;
 use crate::runtime::partition::{CHECKPOINT_BYTES, Settings as PartSettings};
 use crate::runtime::partitions::Partitions;
-use crate::runtime::post::{CatalogNews, LedgerLetter};
+use crate::runtime::post::{CatalogNews, LedgerLetter, Post};
 use crate::runtime::retention::{self, SweepLetter};
+use crate::runtime::room::RoomWatch;
 use crate::runtime::router::{Addresses, Router};
 use crate::runtime::start::Start;
 use crate::store::StoreError;
 use crate::store::disk::Disk;
 use crate::store::log::remove_leftovers;
-use crate::store::meta::{Boot, LedgerStore, Meta, WalFile};
+use crate::store::meta::{Boot, CacheTrust, LedgerStore, Meta, WalFile};
 use crate::store::os_disk::OsDisk;
+use crate::store::space::{Limits, Space, Spared};
 use crate::store::tickets::Lane;
 use crate::wire::Api;
 
@@ -46,6 +48,8 @@ const NODE_ID: i32 = 1;
 /// Threads that carry out partitions' turns and sync what they wrote. Most of the time they wait for the disk, and a file
 /// system takes that many commits at once with profit.
 const PARTITION_THREADS: usize = 16;
+/// How often the disk's room is looked at under a clock that is moved by hand: it does not say when.
+const LOOK_BY_HAND: Duration = Duration::from_millis(50);
 /// How long a clean stop waits for partitions to become quiet.
 const QUIET: Duration = Duration::from_secs(20);
 
@@ -59,6 +63,8 @@ pub(super) struct Engines {
     owners: Vec<JoinHandle<()>>,
     sweeper: JoinHandle<()>,
     sweeps: Sender<SweepLetter>,
+    /// Dropped to end the thread that looks after the disk's room.
+    watching: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 /// Opens the store, recovers, and sets every owner going.
@@ -67,24 +73,18 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let real: Arc<dyn Disk> = Arc::new(OsDisk::new(&config.data_dir).map_err(|error| StartError(error.to_string()))?);
     let disk = wrap_disk(real);
     let fresh_cluster_id = topic_id_text(TopicId(*uuid::Uuid::new_v4().as_bytes()));
-    let (meta, boot, wal) = Meta::open(&disk, &config.data_dir, &fresh_cluster_id)?;
+    let space = Arc::new(Space::new(Arc::clone(&disk), limits(config)));
+    let (meta, boot, wal) = open_meta(&disk, config, &fresh_cluster_id, &space)?;
     say_opened(&boot, config);
     let apis: Vec<(i16, &'static str)> = Api::ALL.iter().map(|api| (api.key(), api.name())).collect();
     let metrics = Arc::new(Metrics::new(config, &apis).map_err(|error| StartError(format!("metrics: {error}")))?);
     let (events, defaults) = (Events::new(Arc::clone(&metrics)), defaults(config));
     let settings = ledger_settings(config, boot.incarnation, &defaults);
     let mut ledger = Ledger::load(meta.load()?, &settings.groups, clock.now());
-    let mut store = wrap_store(Box::new(meta));
+    let mut store: Box<dyn LedgerStore> = Box::new(Spared::new(wrap_store(Box::new(meta)), Arc::clone(&space)));
     let rows = Arc::new(Lane::new(0));
-    let part_settings = PartSettings {
-        incarnation: boot.incarnation,
-        durability: config.durability,
-        marker_sync: config.marker_sync,
-        producer_expiration_ms: config.producers.id_expiration_ms,
-        checkpoint_bytes: CHECKPOINT_BYTES,
-        rows: Arc::clone(&rows),
-        events: events.clone(),
-    };
+    let shared = (Arc::clone(&rows), events.clone(), Arc::clone(&space));
+    let part_settings = part_settings(config, boot.incarnation, shared);
     let partitions = Arc::new(Partitions::new(part_settings.clone(), clock.clone()));
     let catalog = Arc::clone(ledger.stored_catalog());
     let source = Sources { disk, defaults: defaults.clone(), clean: boot.clean };
@@ -116,7 +116,8 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let router = Arc::new(Router::new(partitions, addresses));
     let owner = LedgerOwner::new(ledger, store, settings, events);
     let flushing = Flushing { rows, written: Arc::new(Written::default()) };
-    let engines = set_going((owner, inbox), (wal, config), flushing, (&clock, &router))?;
+    let mut engines = set_going((owner, inbox), (wal, config), flushing, (&clock, &router))?;
+    engines.watch_room(space, &clock)?;
     let identity = Identity {
         cluster_id: boot.cluster_id,
         node_id: NODE_ID,
@@ -126,10 +127,53 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     Ok((engines, Broker::new(router, clock, identity, defaults)))
 }
 
+fn part_settings(
+    config: &Config,
+    incarnation: i32,
+    (rows, events, space): (Arc<Lane<Post>>, Events, Arc<Space>),
+) -> PartSettings {
+    PartSettings {
+        incarnation,
+        durability: config.durability,
+        marker_sync: config.marker_sync,
+        producer_expiration_ms: config.producers.id_expiration_ms,
+        checkpoint_bytes: CHECKPOINT_BYTES,
+        rows,
+        events,
+        space,
+    }
+}
+
+/// On a full disk a start needs a little room itself, and gets what was set aside.
+fn open_meta(
+    disk: &Arc<dyn Disk>,
+    config: &Config,
+    fresh_cluster_id: &str,
+    space: &Space,
+) -> Result<(Meta, Boot, WalFile), StoreError> {
+    match Meta::open(disk, &config.data_dir, fresh_cluster_id) {
+        Err(StoreError::Full(_)) if space.spend_reserve()? => Meta::open(disk, &config.data_dir, fresh_cluster_id),
+        opened => opened,
+    }
+}
+
+/// Negative numbers leave it to the size of the disk.
+fn limits(config: &Config) -> Limits {
+    let Storage { reserve_bytes, low_free_bytes, high_free_bytes } = config.storage;
+    Limits {
+        reserve_bytes: u64::try_from(reserve_bytes).unwrap_or(0),
+        low_bytes: u64::try_from(low_free_bytes).ok(),
+        high_bytes: u64::try_from(high_free_bytes).ok(),
+    }
+}
+
 /// Whether the end before was clean says how much there is to recover; `relaxed` is said so that nobody is surprised.
 fn say_opened(boot: &Boot, config: &Config) {
     let (clean, incarnation, durability) = (boot.clean, boot.incarnation, config.durability);
     tracing::info!(clean, incarnation, ?durability, "data directory opened");
+    if boot.cache == CacheTrust::Believed {
+        tracing::warn!("the file system neither drops its cache of meta.db nor reads past it: it had to be believed");
+    }
 }
 
 fn set_going(
@@ -170,15 +214,47 @@ fn set_going(
         // Nobody reads it any more once the broker has ended.
         drop(woken.send(SweepLetter::Wake));
     }));
-    Ok(Engines { router: Arc::clone(router), flushing, ledger, store, flusher, owners, sweeper, sweeps })
+    Ok(Engines {
+        router: Arc::clone(router),
+        flushing,
+        ledger,
+        store,
+        flusher,
+        owners,
+        sweeper,
+        sweeps,
+        watching: None,
+    })
 }
 
 impl Engines {
+    /// Measures the disk before anybody is served, then now and again on a thread of its own.
+    fn watch_room(&mut self, space: Arc<Space>, clock: &Clock) -> Result<(), StartError> {
+        let (mut watch, router, clock) = (RoomWatch::new(space), Arc::clone(&self.router), clock.clone());
+        let mut next = watch.look(clock.now(), &router);
+        let (end, ended) = channel();
+        let thread = thread("disk-space", move || {
+            loop {
+                let wait = clock.sleep_until(next).unwrap_or(LOOK_BY_HAND);
+                if !matches!(ended.recv_timeout(wait), Err(RecvTimeoutError::Timeout)) {
+                    return;
+                }
+                next = watch.turn(clock.now(), &router);
+            }
+        })?;
+        self.watching = Some((end, thread));
+        Ok(())
+    }
+
     /// Everything to disk, then the clean mark. Blocks.
     pub(super) fn end(self) -> Result<(), StartError> {
         // First: a letter of its own behind the last checkpoint would have the next start look into logs.
         drop(self.sweeps.send(SweepLetter::Stop));
         join(self.sweeper)?;
+        if let Some((end, thread)) = self.watching {
+            drop(end);
+            join(thread)?;
+        }
         let partitions = &self.router.partitions;
         partitions.close_logs();
         let mut waited = Duration::ZERO;

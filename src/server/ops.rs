@@ -84,6 +84,7 @@ impl Admin for Ops {
     fn readiness(&self) -> Readiness {
         let router = self.broker.router();
         let mut reasons = router.partitions.damages();
+        reasons.extend(router.partitions.space().alarms());
         reasons.extend(router.why_broken().map(str::to_owned));
         reasons.extend(router.why_refusing().map(|why| format!("the ledger cannot store: {why}")));
         Readiness { ready: reasons.is_empty(), reasons }

@@ -28,6 +28,14 @@ pub trait File: Send + Sync {
     /// The system's.
     fn read_at_nowait(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>>;
 
+    /// As [`read_at`](Self::read_at), past the page cache: what the device has. `None` where that cannot be done.
+    ///
+    /// # Errors
+    /// The system's.
+    fn read_direct(&self, _buf: &mut [u8], _pos: u64) -> io::Result<Option<usize>> {
+        Ok(None)
+    }
+
     /// Bytes of the file.
     ///
     /// # Errors
@@ -135,6 +143,14 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// The system's.
     fn free_bytes(&self) -> io::Result<u64>;
+
+    /// Bytes of the whole disk, used and free.
+    ///
+    /// # Errors
+    /// The system's.
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
 }
 
 /// Replaces a small file whole and durably: after a crash the old content is there or the new, never a mix.

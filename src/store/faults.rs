@@ -238,6 +238,10 @@ impl Disk for FaultyDisk {
     fn free_bytes(&self) -> io::Result<u64> {
         self.inner.free_bytes()
     }
+
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        self.inner.capacity_bytes()
+    }
 }
 
 struct FaultyFile {
@@ -259,6 +263,11 @@ impl File for FaultyFile {
     fn read_at_nowait(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>> {
         self.faults.check(Operation::Read, &self.path)?;
         self.inner.read_at_nowait(buf, pos)
+    }
+
+    fn read_direct(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>> {
+        self.faults.check(Operation::Read, &self.path)?;
+        self.inner.read_direct(buf, pos)
     }
 
     fn size(&self) -> io::Result<u64> {

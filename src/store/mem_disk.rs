@@ -23,6 +23,7 @@
 //! Not modelled: a disk that says it synced and did not, and sectors that change without being written, other than by
 //! `damage`. Against those nothing here is promised but that they are noticed.
 
+mod capacity;
 mod power;
 mod tree;
 
@@ -35,6 +36,7 @@ use parking_lot::Mutex;
 
 use crate::store::disk::{Disk, File};
 use crate::store::faults::{Faults, Operation};
+use capacity::Capacity;
 pub use power::Power;
 use tree::{Node, Tree};
 
@@ -55,17 +57,12 @@ pub enum Cut {
 }
 
 /// Files in memory. Clones are the same disk.
-#[derive(Clone)]
+#[derive(Default, Clone)]
 pub struct MemDisk {
     tree: Arc<Mutex<Tree>>,
     faults: Faults,
     power: Power,
-}
-
-impl Default for MemDisk {
-    fn default() -> Self {
-        Self { tree: Arc::new(Mutex::new(Tree::new())), faults: Faults::default(), power: Power::default() }
-    }
+    capacity: Capacity,
 }
 
 impl MemDisk {
@@ -88,7 +85,7 @@ impl MemDisk {
     pub fn crash(&self, cut: Cut) -> Self {
         let mut choice = Choice::new(cut);
         let tree = self.tree.lock().after_cut(&mut choice);
-        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default(), power: Power::default() }
+        self.with_tree(tree)
     }
 
     /// The disk as the next process finds it after this one was killed: the machine went on, so reads see what was
@@ -96,7 +93,22 @@ impl MemDisk {
     #[must_use]
     pub fn killed(&self) -> Self {
         let tree = self.tree.lock().clone();
-        Self { tree: Arc::new(Mutex::new(tree)), faults: Faults::default(), power: Power::default() }
+        self.with_tree(tree)
+    }
+
+    fn with_tree(&self, tree: Tree) -> Self {
+        Self { tree: Arc::new(Mutex::new(tree)), capacity: self.capacity.clone(), ..Self::default() }
+    }
+
+    /// Makes the disk hold no more than so many bytes of files; a write beyond it gets down what fits.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.capacity.set(bytes);
+    }
+
+    /// Bytes of all files that have a name.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.tree.lock().used_bytes()
     }
 
     /// Bytes of a file as they are now.
@@ -127,8 +139,9 @@ impl MemDisk {
     }
 
     fn handle(&self, path: &Path, node: usize) -> Arc<dyn File> {
-        let (tree, path) = (Arc::clone(&self.tree), path.to_path_buf());
-        Arc::new(MemFile { tree, node, path, faults: self.faults.clone(), power: self.power.clone() })
+        let (tree, capacity) = (Arc::clone(&self.tree), self.capacity.clone());
+        let (path, faults, power) = (path.to_path_buf(), self.faults.clone(), self.power.clone());
+        Arc::new(MemFile { tree, node, path, faults, power, capacity })
     }
 }
 
@@ -223,7 +236,11 @@ impl Disk for MemDisk {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        Ok(u64::MAX)
+        Ok(self.capacity.free(|| self.used_bytes()))
+    }
+
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        Ok(self.capacity.bytes())
     }
 }
 
@@ -233,9 +250,18 @@ struct MemFile {
     path: PathBuf,
     faults: Faults,
     power: Power,
+    capacity: Capacity,
 }
 
 impl MemFile {
+    /// Bytes that fit into the file from `at` on.
+    fn room_at(&self, at: usize) -> io::Result<usize> {
+        let mut tree = self.tree.lock();
+        let free = self.capacity.free(|| tree.used_bytes());
+        let size = tree.file(self.node)?.live.len();
+        Ok(size.saturating_add(usize::try_from(free).unwrap_or(usize::MAX)).saturating_sub(at))
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut FileNode) -> T) -> io::Result<T> {
         self.tree.lock().file(self.node).map(act)
     }
@@ -249,12 +275,17 @@ impl File for MemFile {
         }
         self.faults.write(&self.path, parts, |parts| {
             let mut at = usize::try_from(pos).map_err(|_| io::ErrorKind::FileTooLarge)?;
+            let mut room = self.room_at(at)?;
+            let fits = parts.iter().map(|part| part.len()).sum::<usize>() <= room;
             self.with(|file| {
                 for part in parts {
-                    file.write(part, at);
+                    let fits = part.get(..part.len().min(room)).unwrap_or_default();
+                    file.write(fits, at);
                     at = at.saturating_add(part.len());
+                    room = room.saturating_sub(part.len());
                 }
-            })
+            })?;
+            if fits { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
         })?;
         last
     }

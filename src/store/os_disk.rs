@@ -50,7 +50,7 @@ impl OsDisk {
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP;
         let path = self.at(path);
         let fd = retry_on_intr(|| rustix::fs::open(&path, flags | OFlags::RDWR | OFlags::CLOEXEC, mode))?;
-        Ok(Arc::new(OsFile(fd)))
+        Ok(Arc::new(OsFile { fd, path }))
     }
 }
 
@@ -123,9 +123,52 @@ impl Disk for OsDisk {
         let stat = rustix::fs::fstatvfs(&self.root_fd)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+
+    fn capacity_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstatvfs(&self.root_fd)?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
 }
 
-struct OsFile(OwnedFd);
+struct OsFile {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+/// What positions, lengths and memory of reads past the cache are multiples of.
+const DIRECT_BYTES: usize = 4096;
+
+impl OsFile {
+    /// Reads the aligned bytes around a wish from another descriptor, past the cache.
+    fn around(&self, fd: &OwnedFd, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>> {
+        let step = u64::try_from(DIRECT_BYTES).unwrap_or(1);
+        let front = usize::try_from(pos % step).unwrap_or(0);
+        let len = front.saturating_add(buf.len()).next_multiple_of(DIRECT_BYTES);
+        let mut memory = vec![0; len.saturating_add(DIRECT_BYTES)];
+        let skip = memory.as_ptr().align_offset(DIRECT_BYTES);
+        let aligned = memory.get_mut(skip..skip.saturating_add(len)).unwrap_or_default();
+        let mut filled = 0_usize;
+        // Only the end of the file makes a read stop between multiples.
+        while filled.is_multiple_of(DIRECT_BYTES)
+            && let Some(rest) = aligned.get_mut(filled..).filter(|rest| !rest.is_empty())
+        {
+            let at = (pos - pos % step).saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
+            match rustix::io::pread(fd, rest, at) {
+                Ok(0) => break,
+                Ok(read) => filled = filled.saturating_add(read),
+                Err(Errno::INTR) => {}
+                Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let found = aligned.get(front..filled).unwrap_or_default();
+        let count = found.len().min(buf.len());
+        if let (Some(into), Some(from)) = (buf.get_mut(..count), found.get(..count)) {
+            into.copy_from_slice(from);
+        }
+        Ok(Some(count))
+    }
+}
 
 impl File for OsFile {
     fn write_at(&self, parts: &[IoSlice<'_>], mut pos: u64) -> io::Result<()> {
@@ -133,7 +176,7 @@ impl File for OsFile {
         let mut left: &mut [IoSlice<'_>] = &mut slices;
         while !left.is_empty() {
             let some = left.get(..left.len().min(MAX_SLICES)).unwrap_or_default();
-            let written = retry_on_intr(|| rustix::io::pwritev(&self.0, some, pos))?;
+            let written = retry_on_intr(|| rustix::io::pwritev(&self.fd, some, pos))?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -147,7 +190,7 @@ impl File for OsFile {
         let mut filled = 0_usize;
         while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let at = pos.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
-            match rustix::io::pread(&self.0, rest, at) {
+            match rustix::io::pread(&self.fd, rest, at) {
                 Ok(0) => break,
                 Ok(read) => filled = filled.saturating_add(read),
                 Err(Errno::INTR) => {}
@@ -159,7 +202,7 @@ impl File for OsFile {
 
     fn read_at_nowait(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>> {
         let read =
-            retry_on_intr(|| rustix::io::preadv2(&self.0, &mut [IoSliceMut::new(buf)], pos, ReadWriteFlags::NOWAIT));
+            retry_on_intr(|| rustix::io::preadv2(&self.fd, &mut [IoSliceMut::new(buf)], pos, ReadWriteFlags::NOWAIT));
         match read {
             Ok(read) => Ok(Some(read)),
             // A file system that knows no such flag is one that may wait.
@@ -168,21 +211,30 @@ impl File for OsFile {
         }
     }
 
+    fn read_direct(&self, buf: &mut [u8], pos: u64) -> io::Result<Option<usize>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECT;
+        match retry_on_intr(|| rustix::fs::open(&self.path, flags, Mode::empty())) {
+            Ok(fd) => self.around(&fd, buf, pos),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn size(&self) -> io::Result<u64> {
-        bytes(rustix::fs::fstat(&self.0)?.st_size)
+        bytes(rustix::fs::fstat(&self.fd)?.st_size)
     }
 
     fn truncate(&self, size: u64) -> io::Result<()> {
-        Ok(retry_on_intr(|| rustix::fs::ftruncate(&self.0, size))?)
+        Ok(retry_on_intr(|| rustix::fs::ftruncate(&self.fd, size))?)
     }
 
     fn sync_data(&self) -> io::Result<()> {
         // Not repeated after a signal either: the first call may have taken the error along.
-        Ok(rustix::fs::fdatasync(&self.0)?)
+        Ok(rustix::fs::fdatasync(&self.fd)?)
     }
 
     fn drop_cache(&self) -> io::Result<()> {
-        Ok(rustix::fs::fadvise(&self.0, 0, None, Advice::DontNeed)?)
+        Ok(rustix::fs::fadvise(&self.fd, 0, None, Advice::DontNeed)?)
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn config(dir: &TempDir) -> Config {
     config.listeners.external.bind = HostPort::new("127.0.0.1", 0);
     config.listeners.external.advertised.host = "127.0.0.1".to_owned();
     config.admin.bind = HostPort::new("127.0.0.1", 0);
+    config.storage.reserve_bytes = 0;
     config
 }
 
@@ -83,6 +84,11 @@ impl TestBroker {
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Changes the configuration of the next start.
+    pub(crate) fn reconfigure(&mut self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.config);
     }
 
     /// The directory in which the broker's `data` lies.

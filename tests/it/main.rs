@@ -10,11 +10,13 @@ mod raw;
 
 mod admin;
 mod bad_batches;
+mod full_disk;
 mod hostile;
 #[path = "../../conformance/kill9/history/mod.rs"]
 #[allow(dead_code, reason = "what the loop of kills tells its history and asks of it; here it is tested")]
 mod kill9_history;
 mod oracle;
 mod process;
+mod recovery;
 mod retention;
 mod smoke;

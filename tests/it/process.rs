@@ -19,11 +19,11 @@ use child::Server;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_oncelog");
 
 /// The program, told nothing yet.
-fn oncelog(dir: &Path) -> Command {
+pub(crate) fn oncelog(dir: &Path) -> Command {
     child::quiet(Path::new(PROGRAM), dir)
 }
 
 /// The program as a broker on a directory of its own.
-fn serve(settings: &[&str]) -> Server {
+pub(crate) fn serve(settings: &[&str]) -> Server {
     Server::of(Path::new(PROGRAM), settings)
 }

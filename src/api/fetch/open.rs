@@ -9,7 +9,7 @@ use crate::api::together::together;
 use crate::engine::fetch::{Bounds, Isolation, Position, Standing, judge};
 use crate::engine::{Offset, PartId, Refusal};
 use crate::runtime::partition::published::Published;
-use crate::runtime::readable::{Readable, bounds};
+use crate::runtime::readable::{Readable, bounds_at};
 
 /// One partition of the request.
 pub(super) enum Asked {
@@ -129,7 +129,7 @@ pub(super) fn look(ctx: &Ctx, asked: &mut [Asked], isolation: Isolation) -> Vec<
 }
 
 fn stand(open: &Open, view: &Published, current: i32, isolation: Isolation) -> Result<Seen, Refusal> {
-    let bounds = bounds(view)?;
+    let bounds = bounds_at(view, open.position.offset, isolation)?;
     let epoch_end = |epoch| open.readable.epoch_end(epoch, current, bounds.watermark);
     Ok(match judge(&open.position, &bounds, current, epoch_end)? {
         Standing::Valid => Seen::Valid { bounds, from: open.position.offset, isolation },

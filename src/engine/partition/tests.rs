@@ -182,7 +182,7 @@ const SEQUENCES: &[(&str, &[Step])] = &[
     ("T-354 a marker of a new epoch leaves no batches: 0 only", &[
         Give(0, 1), Send(txn(0, 0, 2), At(0)), Mark(1, 1), Give(1, 2), Send(txn(1, 2, 1), GAP), Send(txn(1, 0, 1), At(3)),
     ]),
-    ("T-351 wrap at 2^31", &[
+    ("T-351, C-62 wrap at 2^31", &[
         Send(plain(0, MAX - 1, 2), At(0)), Send(plain(0, MAX, 1), GAP), Send(plain(0, 0, 1), At(2)),
         Send(plain(0, MAX - 1, 2), Repeat(0)),
     ]),

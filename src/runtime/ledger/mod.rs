@@ -261,6 +261,7 @@ impl LedgerOwner {
             LedgerLetter::MoveLogStart(moved) => steps.push(Step::MoveLogStart(moved)),
             LedgerLetter::FirstFlushed(parts) => self.first_unflushed.retain(|part| !parts.contains(part)),
             LedgerLetter::Wake => {}
+            LedgerLetter::Room => self.full = None,
             LedgerLetter::Settle | LedgerLetter::Stop => {
                 self.refuse_waiting(turn);
                 steps.push(Step::Stop);
@@ -326,6 +327,7 @@ impl LedgerOwner {
 
     fn store_one_by_one(&mut self, steps: &[Step], now: Now) -> Result<Vec<Effects>, StoreError> {
         let mut all = Vec::with_capacity(steps.len());
+        let why = self.full.take();
         for step in steps {
             let effects = self.run(step, now);
             let stored = if self.ledger.rows().is_empty() { Ok(0) } else { self.store.commit(self.ledger.rows()) };
@@ -336,6 +338,7 @@ impl LedgerOwner {
                 }
                 Err(StoreError::Full(_)) => {
                     self.ledger.discard();
+                    self.full.clone_from(&why);
                     all.push(self.refuse(step, now));
                 }
                 Err(error @ (StoreError::Broken(_) | StoreError::Damaged(_))) => return Err(error),

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
-use super::published::Shared;
+use super::published::{Availability, Published, Shared};
+use super::room::Memory;
 use super::{PartitionOwner, Settings};
 use crate::engine::batch::Header;
 use crate::engine::batch::check::Times;
@@ -12,11 +13,14 @@ use crate::engine::catalog::Topic;
 use crate::engine::ledger::rows::PartRow;
 use crate::engine::log::LogSettings;
 use crate::engine::log::epochs::topic_id_text;
+use crate::engine::log::scan::Verdict;
 use crate::engine::partition::{Aborted, Partition};
 use crate::engine::{Now, Offset, PartId, Producer};
 use crate::store::StoreError;
 use crate::store::disk::Disk;
-use crate::store::log::{Belongs, Log, OpenHow, Replay, belongs_to, delete_dir_of, name_again};
+use crate::store::log::{
+    AbortedLists, Belongs, Log, OpenHow, Opened, Replay, Torn, belongs_to, delete_dir_of, name_again,
+};
 
 /// Where a partition's files are, and how its topic wants it kept.
 #[derive(Clone)]
@@ -86,6 +90,7 @@ impl PartitionOwner {
             grants: Vec::new(),
             sealed: BTreeSet::new(),
             moving: None,
+            memory: Memory::AsFiles,
             last_turn: now,
             next_expiry_mono_ms: now.mono_ms.saturating_add(600_000),
         };
@@ -101,6 +106,7 @@ impl PartitionOwner {
     /// Reads the partition anew after a write that failed: memory had run ahead of the file. Permissions stay. What is
     /// on disk by this process's own knowledge must be found: its loss is damage, not a torn tail.
     pub(super) fn reload(&mut self) -> Result<(), StoreError> {
+        self.memory = Memory::Ahead;
         let synced = Offset::try_from(self.shared.lane.is_at()).unwrap_or(0);
         self.source.witness = self.source.witness.max(synced);
         let (log, engine) = open(&self.source, self.settings.incarnation, self.last_turn)?;
@@ -115,6 +121,7 @@ impl PartitionOwner {
         for (producer_id, number) in self.sealed.clone() {
             self.engine.seal(producer_id, number);
         }
+        self.memory = Memory::AsFiles;
         Ok(())
     }
 
@@ -122,6 +129,52 @@ impl PartitionOwner {
     #[must_use]
     pub fn open_transactions(&self) -> Vec<Producer> {
         self.engine.open_transactions().map(|open| open.producer).collect()
+    }
+}
+
+/// Opens a damaged partition as far as it can be read, and gives what readers may know of it: the damage is their limit,
+/// and so is a transaction that is open there.
+pub(super) fn salvage(source: &Source, (settings, shared): (&Settings, &Shared), now: Now) -> Published {
+    let nothing = Published::not(Availability::Damaged);
+    let ours = match (belongs_to(&*source.disk, &source.dir), source.row.point) {
+        (Ok(Belongs::To(topic)), _) => topic == source.topic.id,
+        (Ok(Belongs::Nameless), point) => point.is_some(),
+        (Ok(Belongs::Absent) | Err(_), _) => false,
+    };
+    if !ours {
+        return nothing;
+    }
+    let start = source.row.log_start;
+    let mut rebuild = Rebuild::of(start, now);
+    let disk = Arc::clone(&source.disk);
+    match Log::open_damaged(disk, &source.dir, source.log, source.how(), &mut rebuild) {
+        // Rows older than the log say nothing about what is decided in it.
+        Ok(salvaged) if salvaged.leader_epoch.is_some_and(|epoch| epoch > settings.incarnation) => nothing,
+        Ok(salvaged) if salvaged.end > start => {
+            let mut engine = rebuild.engine;
+            engine.set_log_end(salvaged.end);
+            shared.set_reader(salvaged.reader);
+            let last_stable = engine.first_unstable().unwrap_or(salvaged.end).min(salvaged.end);
+            Published { availability: Availability::Damaged, ..Published::open(start, salvaged.end, last_stable, None) }
+        }
+        Ok(_) => nothing,
+        Err(error) => {
+            tracing::error!(dir = %source.dir.display(), %error, "nothing of the damaged partition can be read");
+            nothing
+        }
+    }
+}
+
+impl Rebuild {
+    fn of(log_start: Offset, now: Now) -> Self {
+        let fresh = Partition::new(log_start, log_start);
+        Self { engine: fresh.clone(), fresh, now }
+    }
+}
+
+impl Source {
+    fn how(&self) -> OpenHow {
+        OpenHow { point: self.row.point, log_start: self.row.log_start, clean: self.clean, witness: self.witness }
     }
 }
 
@@ -139,10 +192,9 @@ fn open(source: &Source, incarnation: i32, now: Now) -> Result<(Log, Partition),
         let log = Log::create(Arc::clone(&source.disk), &source.dir, source.topic.id, incarnation, source.log)?;
         return Ok((log, Partition::new(start, start)));
     }
-    let how = OpenHow { point: source.row.point, log_start: start, clean: source.clean, witness: source.witness };
-    let fresh = Partition::new(start, start);
-    let mut rebuild = Rebuild { engine: fresh.clone(), fresh, now };
-    let (log, _) = Log::open(Arc::clone(&source.disk), &source.dir, source.log, how, &mut rebuild)?;
+    let mut rebuild = Rebuild::of(start, now);
+    let (log, opened) = Log::open(Arc::clone(&source.disk), &source.dir, source.log, source.how(), &mut rebuild)?;
+    tell(source, &opened);
     if let Some(epoch) = log.leader_epoch().filter(|epoch| *epoch > incarnation) {
         let dir = source.dir.display();
         return Err(StoreError::Damaged(format!(
@@ -153,6 +205,32 @@ fn open(source: &Source, incarnation: i32, now: Now) -> Result<(Log, Partition),
     let mut engine = rebuild.engine;
     engine.set_log_end(log.next_offset());
     Ok((log, engine))
+}
+
+/// Says what a recovery did: an operator must be able to see what was cut.
+fn tell(source: &Source, opened: &Opened) {
+    static CACHE_KEPT: Once = Once::new();
+    let dir = source.dir.display();
+    if let Some(Torn { path, position, bytes, verdict, kept }) = &opened.torn {
+        let (file, kept) = (path.display(), kept.as_ref().map(|kept| kept.display().to_string()));
+        let end = opened.next_offset;
+        if *verdict == Verdict::Hole {
+            tracing::error!(%file, position, bytes, end, kept, "a hole in what was not acknowledged: cut from there on");
+        } else {
+            tracing::warn!(%file, position, bytes, end, kept, "torn tail cut");
+        }
+    }
+    if opened.rejected_snapshots > 0 {
+        tracing::warn!(%dir, count = opened.rejected_snapshots, "producer snapshots that are not valid were passed over");
+    }
+    if opened.aborted == AbortedLists::MadeAnew {
+        tracing::warn!(%dir, "lists of aborted transactions had lost entries, and were made anew from the whole log");
+    }
+    if opened.cache_kept {
+        CACHE_KEPT.call_once(|| {
+            tracing::warn!(%dir, "the file system neither drops its cache nor reads past it: recovery had to believe it");
+        });
+    }
 }
 
 /// Whether the partition's log is there; what a deleted topic of the same name left in its place is removed. A log that

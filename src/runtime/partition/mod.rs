@@ -7,6 +7,7 @@
 pub mod load;
 pub mod place;
 pub mod published;
+mod room;
 mod trim;
 pub mod turn;
 
@@ -20,8 +21,10 @@ use crate::runtime::events::Events;
 use crate::runtime::post::Post;
 use crate::store::StoreError;
 use crate::store::log::{Log, SyncJob};
+use crate::store::space::Space;
 use crate::store::tickets::{Lane, Ticket};
 use published::{Published, Shared};
+use room::Memory;
 
 /// Bytes after a recovery point from which another one is made when nothing is in flight.
 pub const CHECKPOINT_BYTES: u64 = 64 << 20;
@@ -43,6 +46,8 @@ pub struct Settings {
     pub rows: Arc<Lane<Post>>,
     /// Where events go.
     pub events: Events,
+    /// The disk's room, and what of it is set aside for markers.
+    pub space: Arc<Space>,
 }
 
 /// One partition's owner.
@@ -59,6 +64,7 @@ pub struct PartitionOwner {
     sealed: BTreeSet<(i64, u64)>,
     /// The log start that is on its way to be stored.
     moving: Option<Offset>,
+    memory: Memory,
     last_turn: Now,
     next_expiry_mono_ms: i64,
 }
@@ -144,7 +150,9 @@ impl PartitionOwner {
 
     /// Lets a post go when the log is on disk up to its present end, and the row with it.
     fn hold(&self, held: Held, turn: &mut Turn) {
-        let end = u64::try_from(self.engine.log_end()).unwrap_or(0);
+        // Memory that is ahead of the file says nothing about where it ends.
+        let end = if self.waits_for_room() { self.log.next_offset() } else { self.engine.log_end() };
+        let end = u64::try_from(end).unwrap_or(0);
         let row = match held.until {
             Until::Written => {
                 turn.at_once.push(held.post);

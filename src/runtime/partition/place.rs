@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use super::load::Source;
+use super::load::{Source, salvage};
 use super::published::{Availability, Published, Shared};
 use super::turn::{SEALED_DAMAGED, sealed};
 use super::{PartitionOwner, Settings, Turn};
+use crate::engine::partition::MarkOrder;
 use crate::engine::{Now, PartId, Refusal};
 use crate::runtime::post::{Answer, LedgerLetter, MarkResult, PartLetter, Post, SealState, Sealed};
 use crate::store::StoreError;
@@ -18,6 +19,8 @@ pub struct Place {
     shared: Arc<Shared>,
     settings: Settings,
     owned: Owned,
+    /// Markers that a start had no room for, oldest first. Nobody is served before they are written (storage rule O).
+    owes: Vec<(u64, MarkOrder)>,
 }
 
 /// The owner, if the partition has been used.
@@ -33,20 +36,50 @@ impl Place {
     /// A partition that is opened at its first letter.
     #[must_use]
     pub fn unloaded(part: PartId, source: Source, (settings, shared): (Settings, Arc<Shared>)) -> Self {
-        Self { part, shared, settings, owned: Owned::Unloaded(Box::new(source)) }
+        Self { part, shared, settings, owned: Owned::Unloaded(Box::new(source)), owes: Vec::new() }
     }
 
     /// A partition whose owner a start has made already.
     #[must_use]
     pub fn loaded(owner: PartitionOwner, (settings, shared): (Settings, Arc<Shared>)) -> Self {
-        Self { part: owner.part(), shared, settings, owned: Owned::Loaded(Box::new(owner)) }
+        Self { part: owner.part(), shared, settings, owned: Owned::Loaded(Box::new(owner)), owes: Vec::new() }
+    }
+
+    /// The partition, not served before these markers are written.
+    #[must_use]
+    pub fn owing(mut self, owes: Vec<(u64, MarkOrder)>) -> Self {
+        self.owes = owes;
+        self.hide_while_owing();
+        self
+    }
+
+    /// Whether something is to be done here as soon as there is room.
+    #[must_use]
+    pub fn waits_for_room(&self) -> bool {
+        let behind = match &self.owned {
+            Owned::Loaded(owner) => owner.waits_for_room(),
+            Owned::Unloaded(_) | Owned::Damaged(..) | Owned::Gone => false,
+        };
+        behind || !self.owes.is_empty()
+    }
+
+    fn hide_while_owing(&self) {
+        if !self.owes.is_empty() {
+            self.shared.publish(Published::not(Availability::Unloaded));
+        }
     }
 
     /// A partition that a start found damaged.
     #[must_use]
-    pub fn damaged(part: PartId, (why, source): (String, Source), (settings, shared): (Settings, Arc<Shared>)) -> Self {
-        shared.publish(Published::not(Availability::Damaged));
-        Self { part, shared, settings, owned: Owned::Damaged(why, Box::new(source)) }
+    pub fn damaged(
+        part: PartId,
+        (why, source): (String, Source),
+        (settings, shared): (Settings, Arc<Shared>),
+        now: Now,
+    ) -> Self {
+        let mut place = Self::unloaded(part, source, (settings, shared));
+        place.quarantine(why, now);
+        place
     }
 
     /// Why the partition is not served, if it is damaged.
@@ -104,12 +137,55 @@ impl Place {
             self.drop_files();
         }
         self.open(now)?;
+        let (letters, paying) = self.pay(letters, now)?;
+        let mut turn = self.turn_open(letters, now)?;
+        turn.at_once.splice(0..0, paying);
+        Ok(turn)
+    }
+
+    /// Writes what a start had no room for. Until that is done whoever wants to write is told to ask again; gives the
+    /// other letters, and what is to be posted.
+    fn pay(&mut self, letters: Vec<PartLetter>, now: Now) -> Result<(Vec<PartLetter>, Vec<Post>), StoreError> {
+        if self.owes.is_empty() {
+            return Ok((letters, Vec::new()));
+        }
+        let mut posts = Vec::new();
+        match &mut self.owned {
+            Owned::Loaded(owner) => {
+                let turn = owner.turn_to_disk(vec![PartLetter::Mark(self.owes.clone())], now)?;
+                match turn.damaged {
+                    Some(why) => self.quarantine(why, now),
+                    None if marked(&turn.at_once) == Marked::Written => {
+                        owner.show();
+                        self.owes.clear();
+                        tracing::info!(part = self.part.0, "the markers that a start had no room for are written");
+                    }
+                    None => {}
+                }
+                posts = turn.at_once;
+            }
+            Owned::Unloaded(_) => {}
+            Owned::Damaged(..) | Owned::Gone => self.owes.clear(),
+        }
+        if self.owes.is_empty() {
+            return Ok((letters, posts));
+        }
+        // The ledger keeps its own account of what it asked for; what was tried here of its own accord is not its concern.
+        posts.clear();
+        let (writing, others): (Vec<_>, Vec<_>) = letters.into_iter().partition(|letter| {
+            matches!(letter, PartLetter::Append(_) | PartLetter::Mark(_) | PartLetter::Describe(_) | PartLetter::Close)
+        });
+        posts.extend(writing.into_iter().filter_map(|letter| answer_unopened(self.part, letter)));
+        Ok((others, posts))
+    }
+
+    fn turn_open(&mut self, letters: Vec<PartLetter>, now: Now) -> Result<Turn, StoreError> {
         let part = self.part;
         let answer: fn(PartId, PartLetter) -> Option<Post> = match &mut self.owned {
             Owned::Loaded(owner) => {
                 let turn = owner.turn(letters, now)?;
                 if let Some(why) = &turn.damaged {
-                    self.quarantine(why.clone());
+                    self.quarantine(why.clone(), now);
                 }
                 return Ok(turn);
             }
@@ -125,23 +201,34 @@ impl Place {
         let Owned::Unloaded(source) = &self.owned else { return Ok(()) };
         let (source, shared) = ((**source).clone(), Arc::clone(&self.shared));
         match PartitionOwner::load(self.part, source, self.settings.clone(), shared, now) {
-            Ok(owner) => self.owned = Owned::Loaded(Box::new(owner)),
-            Err(StoreError::Damaged(why)) => self.quarantine(why),
+            Ok(owner) => {
+                self.owned = Owned::Loaded(Box::new(owner));
+                self.hide_while_owing();
+            }
+            Err(StoreError::Damaged(why)) => self.quarantine(why, now),
             Err(StoreError::Full(why)) => tracing::warn!(part = self.part.0, why, "partition not opened: no space"),
             Err(error @ StoreError::Broken(_)) => return Err(error),
         }
         Ok(())
     }
 
-    /// The partition's files are not what they should be: nothing of it is served, everything else runs.
-    fn quarantine(&mut self, why: String) {
-        tracing::error!(part = self.part.0, why, "partition taken out of service");
-        self.shared.publish(Published::not(Availability::Damaged));
-        self.owned = match std::mem::replace(&mut self.owned, Owned::Gone) {
-            Owned::Unloaded(source) | Owned::Damaged(_, source) => Owned::Damaged(why, source),
-            Owned::Loaded(owner) => Owned::Damaged(why, Box::new(owner.into_source())),
-            Owned::Gone => Owned::Gone,
+    /// The partition's files are not what they should be. It takes nothing any more, and is read up to the damage only;
+    /// everything else runs. The files stay as they are: another start after they were put right serves them again.
+    fn quarantine(&mut self, why: String, now: Now) {
+        self.owes.clear();
+        let source = match std::mem::replace(&mut self.owned, Owned::Gone) {
+            Owned::Unloaded(source) | Owned::Damaged(_, source) => source,
+            Owned::Loaded(owner) => Box::new(owner.into_source()),
+            Owned::Gone => return,
         };
+        let view = salvage(&source, (&self.settings, &self.shared), now);
+        self.shared.publish(view);
+        let readable = match view.watermark {
+            ..0 => "nothing of it is served".to_owned(),
+            end => format!("it is served below offset {end}"),
+        };
+        tracing::error!(part = self.part.0, why, "partition damaged, appends are refused: {readable}");
+        self.owned = Owned::Damaged(format!("{why}; {readable}"), source);
     }
 
     /// Drops a deleted topic's files, and only that topic's: its name may be another's by now. Readers that still hold them finish with what they have.
@@ -160,6 +247,23 @@ impl Place {
     }
 }
 
+/// What became of markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marked {
+    /// They are on disk.
+    Written,
+    /// There was no room for them.
+    NoRoom,
+}
+
+/// What a turn that wrote markers says of them.
+pub(crate) fn marked(posts: &[Post]) -> Marked {
+    let failed = |post: &Post| {
+        matches!(post, Post::Ledger(LedgerLetter::Marked(_, _, MarkResult::Failed(_) | MarkResult::Parked)))
+    };
+    if posts.iter().any(failed) { Marked::NoRoom } else { Marked::Written }
+}
+
 /// What is said for a partition whose topic was deleted: it counts as sealed and owes no marker.
 pub(crate) fn answer_gone(part: PartId, letter: PartLetter) -> Option<Post> {
     answer(part, letter, (Refusal::UnknownTopicOrPartition, SealState::Gone, MarkResult::Gone))
@@ -167,13 +271,13 @@ pub(crate) fn answer_gone(part: PartId, letter: PartLetter) -> Option<Post> {
 
 /// There was no room to open the partition. Nothing of a transaction that is open now can be in it, for it would be
 /// open; a marker is asked for again.
-fn answer_unopened(part: PartId, letter: PartLetter) -> Option<Post> {
+pub(super) fn answer_unopened(part: PartId, letter: PartLetter) -> Option<Post> {
     let refusal = Refusal::KafkaStorageError;
     answer(part, letter, (refusal, SealState::Durable(0), MarkResult::Failed(refusal)))
 }
 
 /// A damaged partition takes nothing. It counts as sealed, with everything it may hold below: nobody reads it.
-fn answer_damaged(part: PartId, letter: PartLetter) -> Option<Post> {
+pub(super) fn answer_damaged(part: PartId, letter: PartLetter) -> Option<Post> {
     answer(part, letter, (Refusal::KafkaStorageError, SEALED_DAMAGED, MarkResult::Parked))
 }
 

@@ -16,7 +16,8 @@ pub enum Availability {
     Unloaded,
     /// Served.
     Open,
-    /// Its files are not what they should be; nothing of it is served.
+    /// Its files are not what they should be. What lies below the watermark, which is where the damage begins, can be
+    /// read; a negative one says that nothing can.
     Damaged,
     /// Its topic was deleted.
     Gone,

@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::room::CaughtUp;
 use super::{Held, PartitionOwner, Syncing, Turn, Until};
 use crate::config::MarkerSync;
 use crate::engine::batch::check::Times;
@@ -11,6 +12,7 @@ use crate::engine::{Now, Offset, Refusal};
 use crate::known_bugs::{Bug, is_in};
 use crate::runtime::post::{Answer, Append, LedgerLetter, MarkResult, PartLetter, Post, Produced, SealState, Sealed};
 use crate::store::StoreError;
+use crate::store::log::Appended;
 
 /// How a transaction stands in a partition whose files are not what they should be: nobody reads it.
 pub(super) const SEALED_DAMAGED: SealState = SealState::Durable(Offset::MAX);
@@ -38,10 +40,13 @@ impl PartitionOwner {
     ///
     /// # Errors
     /// `Broken`: it is not known what is on disk; the process starts over. Anything less is handled here: what could
-    /// not be written is refused, and the partition is read anew from its files. `Full` if there is no room even for
-    /// that.
-    pub fn turn(&mut self, letters: Vec<PartLetter>, now: Now) -> Result<Turn, StoreError> {
+    /// not be written is refused, and the partition is read anew from its files; if there is no room even for that, with
+    /// a later turn.
+    pub fn turn(&mut self, mut letters: Vec<PartLetter>, now: Now) -> Result<Turn, StoreError> {
         let mut turn = Turn::default();
+        if self.catch_up(&mut letters, &mut turn)? == CaughtUp::No {
+            return Ok(turn);
+        }
         // Letters that write nothing may be worked off by a thread that must not wait for the disk.
         if letters.iter().any(|letter| matches!(letter, PartLetter::Append(_) | PartLetter::Mark(_))) {
             self.checkpoint_if_due(&mut turn)?;
@@ -57,7 +62,7 @@ impl PartitionOwner {
             self.finish(gathered, &mut turn);
             return Ok(turn);
         }
-        match self.log.append(&gathered.bytes, now.wall_ms) {
+        match self.write(&gathered, now) {
             Ok(_) => self.written(gathered, end_before, &mut turn)?,
             Err(error @ StoreError::Broken(_)) => return Err(error),
             Err(error @ (StoreError::Full(_) | StoreError::Damaged(_))) => {
@@ -65,6 +70,16 @@ impl PartitionOwner {
             }
         }
         Ok(turn)
+    }
+
+    /// Appends what was gathered. A marker that finds no room gets what was set aside: its decision stands already.
+    fn write(&mut self, gathered: &Gathered, now: Now) -> Result<Appended, StoreError> {
+        match self.log.append(&gathered.bytes, now.wall_ms) {
+            Err(StoreError::Full(_)) if !gathered.marked.is_empty() && self.settings.space.spend_reserve()? => {
+                self.log.append(&gathered.bytes, now.wall_ms)
+            }
+            result => result,
+        }
     }
 
     fn take(
@@ -227,12 +242,12 @@ impl PartitionOwner {
         tracing::warn!(part = self.part.0, %error, "append refused");
         turn.at_once.append(&mut gathered.refusable);
         let result = match self.reload() {
-            Ok(()) => MarkResult::Failed(Refusal::KafkaStorageError),
+            Ok(()) | Err(StoreError::Full(_)) => MarkResult::Failed(Refusal::KafkaStorageError),
             Err(StoreError::Damaged(why)) => {
                 turn.damaged = Some(why);
                 MarkResult::Parked
             }
-            Err(error @ (StoreError::Broken(_) | StoreError::Full(_))) => return Err(error),
+            Err(error @ StoreError::Broken(_)) => return Err(error),
         };
         if !gathered.marked.is_empty() {
             turn.at_once.push(Post::Ledger(LedgerLetter::Marked(self.part, gathered.marked, result)));
@@ -242,15 +257,18 @@ impl PartitionOwner {
             turn.at_once.extend(seals.map(|(seal, _)| sealed(seal, SEALED_DAMAGED)));
             return Ok(());
         }
+        if self.waits_for_room() {
+            tracing::warn!(part = self.part.0, "no room to read the partition anew: it waits, and takes nothing");
+        }
         // What a seal closed over is not there: the log ends where it did before.
-        let end = self.engine.log_end();
+        let end = self.log.next_offset();
         gathered.seals.iter_mut().for_each(|seal| seal.1 = seal.1.min(end));
         self.answer_seals(gathered.seals, turn);
         Ok(())
     }
 
     /// The same letter twice: closed, and on disk. Whichever comes first, the later one takes nothing back.
-    fn answer_seals(&self, seals: Vec<(Sealed, Offset)>, turn: &mut Turn) {
+    pub(super) fn answer_seals(&self, seals: Vec<(Sealed, Offset)>, turn: &mut Turn) {
         for (seal, end) in seals {
             turn.at_once.push(sealed(seal.clone(), SealState::Closed(end)));
             let durable = sealed(seal, SealState::Durable(end));

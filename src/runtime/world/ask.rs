@@ -17,7 +17,6 @@ use crate::engine::txn::{Addition, Position};
 use crate::engine::{
     Claim, GroupId, MemberId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
 };
-use crate::runtime::partition::published::Availability;
 use crate::runtime::post::{
     Answer, Append, Command, CommitOffsets, LedgerLetter, PartLetter, Post, Produced, StageOffsets, TopicKey,
 };
@@ -276,7 +275,7 @@ impl World {
     pub(crate) fn read(&self, part: PartId, committed: bool) -> Vec<Found> {
         let entry = self.parts.get(&part).expect("a partition");
         let view = entry.shared.published();
-        if view.availability != Availability::Open {
+        if view.watermark < 0 {
             return Vec::new();
         }
         let limit = if committed { view.last_stable } else { view.watermark };
@@ -309,7 +308,7 @@ impl World {
     pub(crate) fn read_committed(&self, part: PartId) -> Vec<Found> {
         let Some(entry) = self.parts.get(&part) else { return Vec::new() };
         let view = entry.shared.published();
-        if view.availability != Availability::Open {
+        if view.watermark < 0 {
             return Vec::new();
         }
         self.committed_span(part, view.log_start, view.last_stable)

@@ -30,6 +30,7 @@ use crate::store::mem_disk::MemDisk;
 use crate::store::meta::{Boot, LedgerStore, Meta, WalFile};
 #[cfg(test)]
 use crate::store::os_disk::OsDisk;
+use crate::store::space::{Limits, Space};
 use crate::store::tickets::Lane;
 
 /// How a world is made.
@@ -40,6 +41,7 @@ pub(crate) struct How {
     pub(crate) id_expiration_ms: i64,
     pub(crate) segment_bytes: u32,
     pub(crate) checkpoint_bytes: u64,
+    pub(crate) limits: Limits,
 }
 
 impl Default for How {
@@ -50,6 +52,7 @@ impl Default for How {
             id_expiration_ms: 604_800_000,
             segment_bytes: 1 << 20,
             checkpoint_bytes: CHECKPOINT_BYTES,
+            limits: Limits::OFF,
         }
     }
 }
@@ -79,10 +82,10 @@ impl World {
             now: Now { mono_ms: 0, wall_ms: 1_700_000_000_000 },
             how,
             incarnation: -1,
+            part_settings: part_settings(&how, 0, Arc::clone(&rows), &disk),
             disk,
             db,
             owner: None,
-            part_settings: part_settings(&how, 0, Arc::clone(&rows)),
             rows,
             written: 0,
             parts: BTreeMap::new(),
@@ -120,7 +123,7 @@ impl World {
         let (mut store, loaded, clean) = self.open_store(clean)?;
         let settings = ledger_settings(&self.how, self.incarnation);
         let mut ledger = Ledger::load(loaded, &settings.groups, self.now);
-        self.part_settings = part_settings(&self.how, self.incarnation, Arc::clone(&self.rows));
+        self.part_settings = part_settings(&self.how, self.incarnation, Arc::clone(&self.rows), &self.disk);
         self.catalog = Arc::clone(ledger.stored_catalog());
         let dirs = |topic: &Arc<Topic>| {
             let (name, id, count) = (topic.name.clone(), topic.id, topic.parts.len());
@@ -230,7 +233,8 @@ pub(crate) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow
     })
 }
 
-pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<Post>>) -> Settings {
+pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<Post>>, disk: &MemDisk) -> Settings {
+    let space = Arc::new(Space::new(Arc::new(disk.clone()), how.limits));
     Settings {
         incarnation,
         durability: how.durability,
@@ -239,6 +243,7 @@ pub(crate) fn part_settings(how: &How, incarnation: i32, rows: Arc<Lane<Post>>) 
         checkpoint_bytes: how.checkpoint_bytes,
         rows,
         events: Events::new(METRICS.with(Arc::clone)),
+        space,
     }
 }
 

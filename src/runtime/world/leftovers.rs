@@ -25,7 +25,7 @@ fn world_with(topics: &[&str]) -> (World, Vec<PartId>) {
 }
 
 impl World {
-    fn plain(&mut self, value: &str, part: PartId) -> Result<i64, Refusal> {
+    pub(super) fn plain(&mut self, value: &str, part: PartId) -> Result<i64, Refusal> {
         let to = self.ask_plain(value, part);
         self.run_to_rest();
         self.produced(to).map(|produced| produced.base_offset)
@@ -43,7 +43,7 @@ impl World {
         self.disk.faults().lift();
     }
 
-    fn close(&mut self, part: PartId) {
+    pub(super) fn close(&mut self, part: PartId) {
         self.deliver(Post::Part(part, PartLetter::Close));
         self.run_to_rest();
     }
@@ -61,7 +61,7 @@ impl World {
         self.disk.exists(Path::new(dir)).unwrap()
     }
 
-    fn availability(&mut self, part: PartId) -> Availability {
+    pub(super) fn availability(&mut self, part: PartId) -> Availability {
         self.load(part);
         self.published(part).availability
     }
@@ -190,7 +190,8 @@ fn rows_older_than_the_log_are_told() {
     world.kill_and_restart();
     assert_eq!(world.availability(parts[0]), Availability::Damaged);
     let place = &world.parts.get(&parts[0]).unwrap().place;
-    let why = "t-0: written by start 1, meta.db knows only 0: meta.db is older than the logs; restore the newer one";
+    let why = "t-0: written by start 1, meta.db knows only 0: meta.db is older than the logs; restore the newer one; \
+               nothing of it is served";
     assert_eq!(place.why_damaged(), Some(why));
 }
 
@@ -231,12 +232,12 @@ fn a_reload_begins_at_the_latest_recovery_point() {
 fn reasons_are_listed_without_a_look_at_the_partitions() {
     let (world, parts) = world_with(&["t"]);
     let rows = std::sync::Arc::clone(&world.rows);
-    let partitions = Partitions::new(part_settings(&world.how, 0, rows), Clock::manual(0));
+    let partitions = Partitions::new(part_settings(&world.how, 0, rows, &world.disk), Clock::manual(0));
     let row = *world.owner.as_ref().unwrap().ledger.part(parts[0]).unwrap();
     let source = source(&world.disk, &world.how, &world.catalog, &row).unwrap();
     assert_eq!(source.dir, PathBuf::from("t-0"));
     partitions.add_damaged(parts[0], "why".to_owned(), source);
-    assert_eq!((partitions.damaged(), partitions.damages()), (1, vec!["why".to_owned()]));
+    assert_eq!((partitions.damaged(), partitions.damages()), (1, vec!["why; nothing of it is served".to_owned()]));
     partitions.remove(&parts);
     assert_eq!((partitions.damaged(), partitions.damages()), (0, Vec::new()));
 }
@@ -246,7 +247,7 @@ fn a_partition_on_its_way_out_is_away_before_another_is_opened() {
     let (mut world, parts) = world_with(&["t"]);
     assert_eq!(world.plain("a", parts[0]), Ok(0));
     let rows = std::sync::Arc::clone(&world.rows);
-    let partitions = Partitions::new(part_settings(&world.how, 0, rows), Clock::manual(0));
+    let partitions = Partitions::new(part_settings(&world.how, 0, rows, &world.disk), Clock::manual(0));
     let row = *world.owner.as_ref().unwrap().ledger.part(parts[0]).unwrap();
     partitions.add(parts[0], source(&world.disk, &world.how, &world.catalog, &row).unwrap());
     partitions.finish_drops().unwrap();

@@ -9,7 +9,11 @@ pub(crate) mod build;
 pub(crate) mod store;
 
 #[cfg(test)]
+mod damaged;
+#[cfg(test)]
 mod failures;
+#[cfg(test)]
+mod full_disk;
 #[cfg(test)]
 mod fullness;
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! Starts: what is owed is written first, what logs hold open is taken up again or closed, timeouts count anew.
 
 use super::World;
-use super::ask::at;
+use super::ask::{at, group};
 use super::build::How;
 use super::ordering::ready;
 use crate::config::{Durability, MarkerSync};
+use crate::engine::group::GroupAnswer;
 use crate::engine::ledger::offsets::Seen;
 use crate::engine::ledger::show::Shown;
-use crate::engine::{Outcome, Producer, Refusal};
+use crate::engine::{Claim, Outcome, Producer, Refusal};
+use crate::runtime::post::{Command, CommitOffsets};
 use crate::store::mem_disk::Cut;
 
 #[test]
@@ -231,4 +233,41 @@ fn a_relaxed_broker_survives_a_kill() {
     assert_eq!(world.end("a", a, Outcome::Commit), Ok(()));
     world.kill_and_restart();
     assert_eq!(world.read_committed(p).len(), 1);
+}
+
+#[test]
+fn a_group_is_as_it_was_after_a_restart_c_75() {
+    for sqlite in [false, true] {
+        let how = How::default();
+        let mut world = if sqlite { World::on_sqlite(how) } else { World::new(how) };
+        let p = world.topic("t", 1)[0];
+        let claim = world.member("g", "m-1");
+        let old = Claim { generation: claim.generation - 1, ..claim.clone() };
+        let commit = |world: &mut World, claim: &Claim, offset| {
+            let (group, claim, offsets) = (group("g"), claim.clone(), vec![(p, at(offset))]);
+            let to = world.ask(Command::CommitOffsets(CommitOffsets { group, claim, offsets, retention_ms: None }));
+            world.run_to_rest();
+            world.verdict(to)
+        };
+        assert_eq!(commit(&mut world, &claim, 7), Ok(()));
+        world.kill_and_restart();
+        assert_eq!(world.offset("g", p, true), Seen::At(at(7)));
+        let beat = world.ask(Command::Heartbeat(group("g"), claim.clone()));
+        world.run_to_rest();
+        let GroupAnswer::Heartbeat(beat) = world.grouped(beat) else { panic!("not a heartbeat") };
+        assert!(commit(&mut world, &old, 3).is_err(), "the old generation, sqlite {sqlite}");
+        match beat {
+            // Either the member goes on, or it is sent to join again and may not write meanwhile.
+            Ok(()) => assert_eq!(commit(&mut world, &claim, 8), Ok(())),
+            Err(refusal) => {
+                assert!(matches!(refusal, Refusal::UnknownMemberId | Refusal::RebalanceInProgress), "{refusal:?}");
+                assert!(commit(&mut world, &claim, 8).is_err());
+                let again = world.member("g", "m-2");
+                assert!(again.generation > claim.generation);
+                assert_eq!(commit(&mut world, &again, 8), Ok(()));
+            }
+        }
+        assert!(commit(&mut world, &old, 3).is_err());
+        assert_eq!(world.offset("g", p, true), Seen::At(at(8)), "sqlite {sqlite}");
+    }
 }

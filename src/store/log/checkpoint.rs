@@ -27,6 +27,7 @@ impl Log {
             return Ok(None);
         }
         self.flush_indexes()?;
+        self.write_counts()?;
         if self.epochs_file == Names::Changed {
             write_epochs(&self.shared.place, &self.shared.epochs.read().to_text())?;
             self.epochs_file = Names::Durable;

@@ -237,6 +237,11 @@ impl<E: Entry> EntryFile<E> {
         Ok(())
     }
 
+    /// Whether the list has nothing to do with a file so far.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.state.read().written, Written::Known { count: 0, .. })
+    }
+
     /// Whether entries wait to be written.
     pub(super) fn has_tail(&self) -> bool {
         !self.state.read().tail.is_empty()

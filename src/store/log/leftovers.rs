@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::engine::TopicId;
 use crate::engine::log::LeaderEpochs;
 use crate::engine::log::epochs::{partition_metadata, read_partition_metadata};
-use crate::engine::log::segments::is_condemned;
+use crate::engine::log::segments::{FileKind, is_condemned, parse_file_name};
 use crate::store::StoreError;
 use crate::store::disk::Disk;
 use crate::store::log::checkpoint::replace;
@@ -119,6 +119,24 @@ pub fn remove_leftovers(
         leftovers.removed.push(name.clone());
     }
     Ok(leftovers)
+}
+
+/// Partition directories that hold records, by name.
+///
+/// # Errors
+/// `Damaged` when a directory cannot be read.
+pub fn dirs_with_records(disk: &dyn Disk) -> Result<Vec<String>, StoreError> {
+    let list = |dir: &Path| disk.list(dir).map_err(|error| StoreError::from_read(&shown(dir), &error));
+    let mut found = Vec::new();
+    for dir in list(Path::new(""))?.into_iter().filter(|name| is_partition(name)) {
+        let is_log = |name: &String| matches!(parse_file_name(name), Some((_, FileKind::Log)));
+        let Ok(names) = list(Path::new(&dir)) else { continue };
+        let size = |name: &String| disk.size(&Path::new(&dir).join(name)).unwrap_or(0);
+        if names.iter().any(|name| is_log(name) && size(name) > 0) {
+            found.push(dir);
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a name is a topic's and a number, as partitions' directories are called.

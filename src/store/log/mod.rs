@@ -5,8 +5,10 @@
 //! caller to know. A *recovery point* says how far the log, its indexes and a producer snapshot are on disk; it is kept
 //! by the ledger, and only what lies after it is looked at when the process did not stop in order.
 
+mod aborts;
 mod append;
 mod checkpoint;
+mod ends;
 mod entries;
 mod leftovers;
 mod open;
@@ -14,6 +16,7 @@ mod reader;
 mod recover;
 mod replay;
 mod retain;
+mod salvage;
 mod segment;
 mod sync;
 mod times;
@@ -30,11 +33,12 @@ use crate::engine::partition::Aborted;
 
 pub use crate::engine::ledger::rows::RecoveryPoint;
 pub use append::Appended;
-pub use leftovers::{Belongs, Leftovers, belongs_to, delete_dir_of, name_again, remove_leftovers};
-pub use open::{OpenHow, Opened, Torn, delete_dir, remove_condemned};
+pub use leftovers::{Belongs, Leftovers, belongs_to, delete_dir_of, dirs_with_records, name_again, remove_leftovers};
+pub use open::{AbortedLists, OpenHow, Opened, Torn, delete_dir, remove_condemned};
 pub use reader::{LogReader, ReadOutcome, ReadWish};
 pub use replay::Replay;
 pub use retain::{Dropped, Left, may_expire};
+pub use salvage::Salvaged;
 pub use sync::SyncJob;
 pub use times::TimestampOffset;
 
@@ -90,6 +94,8 @@ pub struct Log {
     /// Segments with index entries that are only in memory.
     unflushed: BTreeMap<Offset, Arc<Segment>>,
     epochs_file: Names,
+    /// The file that counts aborted transactions.
+    aborted_counts: Names,
     /// Bytes appended since the last checkpoint.
     debt: u64,
     /// Segments that have left the log and whose files are still there, oldest first.
@@ -152,6 +158,7 @@ impl Log {
         let holder = segments.iter().rev().find(|segment| segment.base <= aborted.last_offset);
         if let Some(segment) = holder.or(segments.first()) {
             segment.aborted.push(aborted);
+            self.aborted_counts = Names::Changed;
             self.unflushed.insert(segment.base, Arc::clone(segment));
         }
     }

@@ -15,7 +15,9 @@ use crate::engine::log::{Growth, LeaderEpochs, LogSettings};
 use crate::engine::{Offset, TopicId};
 use crate::store::StoreError;
 use crate::store::disk::{Disk, TEMPORARY_SUFFIX};
+use crate::store::log::aborts::{are_whole, rebuild};
 use crate::store::log::checkpoint::{replace, write_epochs};
+use crate::store::log::ends::check_sealed;
 use crate::store::log::reader::Hints;
 use crate::store::log::recover::{Recovered, recover};
 use crate::store::log::replay::{Replay, replay};
@@ -57,6 +59,15 @@ pub struct Torn {
     pub kept: Option<PathBuf>,
 }
 
+/// The lists of aborted transactions, as they were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AbortedLists {
+    /// As they were left.
+    Whole,
+    /// They had lost something, or were others: made anew from the whole log.
+    MadeAnew,
+}
+
 /// How opening went: for the log line and the metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
@@ -70,6 +81,8 @@ pub struct Opened {
     pub scanned_bytes: u64,
     /// Whether the page cache could not be dropped, so that the scan may have read from it.
     pub cache_kept: bool,
+    /// How the lists of aborted transactions were found.
+    pub aborted: AbortedLists,
     /// What was cut, if anything.
     pub torn: Option<Torn>,
 }
@@ -127,7 +140,8 @@ impl Log {
         visitor: &mut dyn Replay,
     ) -> Result<(Self, Opened), StoreError> {
         let place = Place { disk, dir: dir.to_path_buf() };
-        let segments = find_segments(&place, &how)?;
+        let listing = Listing::of(&place, how.log_start)?;
+        let segments = find_segments(&place, &listing, &how)?;
         let mut found = Found { place, segments, next_offset: 0 };
         let trusted = trusted_end(&found, &how)?;
         if trusted.is_none() || how.point.is_none() {
@@ -135,15 +149,24 @@ impl Log {
             found.place.sync_dir()?;
             sync_parent(&*found.place.disk, dir)?;
         }
+        check_sealed(&found.segments, &how, trusted)?;
         let recovered = match trusted {
             Some(next_offset) => Recovered::untouched(next_offset),
             None => recover(&found.segments, &how, &settings)?,
         };
+        listing.tidy(&found.place)?;
         found.next_offset = recovered.next_offset;
         let stored = load_epochs(&found)?;
         let mut epochs = stored.clone();
         epochs.cut(found.next_offset.max(1));
+        let aborted = match are_whole(&found.place, &found.segments)? {
+            true => AbortedLists::Whole,
+            false => AbortedLists::MadeAnew,
+        };
         let (snapshot_at, rejected_snapshots) = replay(&found, &mut epochs, visitor)?;
+        if aborted == AbortedLists::MadeAnew {
+            rebuild(&found)?;
+        }
         let changed = epochs != stored;
         let opened = Opened {
             next_offset: found.next_offset,
@@ -151,6 +174,7 @@ impl Log {
             rejected_snapshots,
             scanned_bytes: recovered.scanned_bytes,
             cache_kept: recovered.cache_kept,
+            aborted,
             torn: recovered.torn,
         };
         let mut log = Self::assemble(found, epochs, recovered.growth, settings);
@@ -169,6 +193,8 @@ impl Log {
             Some(segment) => Arc::clone(segment),
             None => Arc::new(Segment::new(&found.place, 0, 0, &Indexes::New)),
         };
+        let aborts_pending = found.segments.iter().any(|segment| segment.aborted.has_tail());
+        let aborted_counts = if aborts_pending { Names::Changed } else { Names::Durable };
         let synced = Mark { base: active.base, pos: active.bytes(), offset: found.next_offset };
         let shared = Shared {
             place: found.place,
@@ -187,6 +213,7 @@ impl Log {
             dir: Names::Durable,
             unflushed,
             epochs_file: Names::Durable,
+            aborted_counts,
             debt: 0,
             leaving: VecDeque::new(),
         }
@@ -242,45 +269,84 @@ fn refuse_batches(place: &Place) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The segments that belong to the log; removes what does not.
-fn find_segments(place: &Place, how: &OpenHow) -> Result<Vec<Arc<Segment>>, StoreError> {
-    let names = list(place)?;
-    let mut bases = BTreeSet::new();
-    let mut others = Vec::new();
-    for name in &names {
-        match parse_file_name(name) {
-            Some((base, FileKind::Log)) => {
-                bases.insert(base);
+/// The names in a log's directory, sorted out.
+#[derive(Default)]
+pub(super) struct Listing {
+    /// First offsets of the segments that belong to the log.
+    pub(super) bases: BTreeSet<Offset>,
+    /// Index files, of whatever segments.
+    others: Vec<(Offset, FileKind)>,
+    /// Segments wholly below the log start.
+    below: Vec<Offset>,
+    temporaries: Vec<String>,
+}
+
+impl Listing {
+    /// Looks, and changes nothing.
+    pub(super) fn of(place: &Place, log_start: Offset) -> Result<Self, StoreError> {
+        let mut found = Self::default();
+        for name in list(place)? {
+            match parse_file_name(&name) {
+                Some((base, FileKind::Log)) => {
+                    found.bases.insert(base);
+                }
+                Some((base, kind @ (FileKind::OffsetIndex | FileKind::TimeIndex | FileKind::TransactionIndex))) => {
+                    found.others.push((base, kind));
+                }
+                Some((_, FileKind::Snapshot)) => {}
+                None if name.ends_with(TEMPORARY_SUFFIX) => found.temporaries.push(name),
+                None => {}
             }
-            Some((base, kind @ (FileKind::OffsetIndex | FileKind::TimeIndex | FileKind::TransactionIndex))) => {
-                others.push((base, kind));
-            }
-            Some((_, FileKind::Snapshot)) => {}
-            None if name.ends_with(TEMPORARY_SUFFIX) => remove_if_there(&*place.disk, &place.dir.join(name))?,
-            None => {}
         }
+        let kept_from = found.bases.range(..=log_start).next_back().or(found.bases.first()).copied();
+        found.below = found.bases.range(..kept_from.unwrap_or(0)).copied().collect();
+        found.bases.retain(|base| Some(*base) >= kept_from);
+        Ok(found)
     }
-    let kept_from = bases.range(..=how.log_start).next_back().or(bases.first()).copied();
-    for base in bases.range(..kept_from.unwrap_or(0)) {
-        remove_if_there(&*place.disk, &place.path(*base, FileKind::Log))?;
+
+    /// Refuses a log whose beginning is not there.
+    pub(super) fn must_begin(&self, place: &Place, log_start: Offset) -> Result<(), StoreError> {
+        let gap = self.bases.first().is_some_and(|first| *first > log_start);
+        if gap { Err(missing(place, log_start)) } else { Ok(()) }
     }
-    bases.retain(|base| Some(*base) >= kept_from);
-    for (base, kind) in others.iter().filter(|(base, _)| !bases.contains(base)) {
-        remove_if_there(&*place.disk, &place.path(*base, *kind))?;
+
+    pub(super) fn has(&self, base: Offset, kind: FileKind) -> bool {
+        self.others.contains(&(base, kind))
     }
-    if bases.is_empty() {
+
+    /// Removes what does not belong to the log. Only when the log is found to be whole: of a damaged one nothing goes
+    /// away, for what is missing may be put back.
+    fn tidy(&self, place: &Place) -> Result<(), StoreError> {
+        for name in &self.temporaries {
+            remove_if_there(&*place.disk, &place.dir.join(name))?;
+        }
+        for base in &self.below {
+            remove_if_there(&*place.disk, &place.path(*base, FileKind::Log))?;
+        }
+        for (base, kind) in self.others.iter().filter(|(base, _)| !self.bases.contains(base)) {
+            remove_if_there(&*place.disk, &place.path(*base, *kind))?;
+        }
+        Ok(())
+    }
+}
+
+/// The segments that belong to the log.
+fn find_segments(place: &Place, listing: &Listing, how: &OpenHow) -> Result<Vec<Arc<Segment>>, StoreError> {
+    if listing.bases.is_empty() {
         return begin_anew(place, how);
     }
-    if bases.first().is_some_and(|first| *first > how.log_start) {
-        return Err(missing(place, how.log_start));
-    }
+    listing.must_begin(place, how.log_start)?;
     let segment = |base: &Offset| {
-        let path = place.path(*base, FileKind::Log);
-        let size = place.disk.size(&path).map_err(|error| StoreError::from_read(&shown(&path), &error))?;
-        let aborted = others.contains(&(*base, FileKind::TransactionIndex));
+        let size = size_of_segment(place, *base)?;
+        let aborted = listing.has(*base, FileKind::TransactionIndex);
         Ok(Arc::new(Segment::new(place, *base, size, &Indexes::Found { aborted })))
     };
-    bases.iter().map(segment).collect()
+    listing.bases.iter().map(segment).collect()
+}
+
+pub(super) fn size_of_segment(place: &Place, base: Offset) -> Result<u64, StoreError> {
+    let path = place.path(base, FileKind::Log);
+    place.disk.size(&path).map_err(|error| StoreError::from_read(&shown(&path), &error))
 }
 
 /// A directory without segments is a log whose creation was interrupted, unless anything speaks against it.
@@ -323,7 +389,7 @@ fn trusted_end(found: &Found, how: &OpenHow) -> Result<Option<Offset>, StoreErro
 }
 
 /// The stored leader epochs; read off all headers where the file is not whole.
-fn load_epochs(found: &Found) -> Result<LeaderEpochs, StoreError> {
+pub(super) fn load_epochs(found: &Found) -> Result<LeaderEpochs, StoreError> {
     let path = found.place.dir.join(EPOCHS_FILE);
     let read = || {
         let file = found.place.disk.open(&path)?;

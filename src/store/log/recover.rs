@@ -12,6 +12,8 @@ use crate::engine::log::scan::{
 use crate::engine::log::segments::torn_name;
 use crate::engine::log::{Growth, LogSettings, OffsetEntry, TimeEntry};
 use crate::store::StoreError;
+use crate::store::cache::{Source, drop_cache};
+use crate::store::disk::File;
 use crate::store::log::open::{OpenHow, Torn};
 use crate::store::log::segment::{Segment, WALK_BYTES, shown};
 use crate::store::log::window::{View, Walked, Window, as_u64};
@@ -37,10 +39,10 @@ impl Recovered {
 }
 
 /// How far a scan has come.
-struct Progress {
-    pos: u64,
-    expected: Expected,
-    growth: Growth,
+pub(super) struct Progress {
+    pub(super) pos: u64,
+    pub(super) expected: Expected,
+    pub(super) growth: Growth,
 }
 
 /// Verifies everything above the recovery point. A segment that has a successor was synced before that was created, so
@@ -55,9 +57,9 @@ pub(super) fn recover(
     let mut expected = Expected { next_offset: offset, leader_epoch: 0 };
     let mut pos = pos;
     for (at, segment) in segments.iter().enumerate().skip(first) {
-        let size = distrust(segment, pos, &mut recovered)?;
+        let (size, source) = distrust(segment, pos, &mut recovered)?;
         let start = restore_indexes(segment, pos, expected, settings)?;
-        let mut window = segment.window(size, WALK_BYTES)?;
+        let mut window = Window::new(source, segment.path(), size, WALK_BYTES);
         let (end, flaw) = scan(segment, &mut window, start, settings)?;
         recovered.scanned_bytes = recovered.scanned_bytes.saturating_add(end.pos.saturating_sub(pos));
         if let Some(next) = segments.get(at.saturating_add(1)) {
@@ -75,7 +77,7 @@ pub(super) fn recover(
 }
 
 /// The segment, byte and offset where verification begins.
-fn starting_point(segments: &[Arc<Segment>], how: &OpenHow) -> Result<(usize, u64, Offset), StoreError> {
+pub(super) fn starting_point(segments: &[Arc<Segment>], how: &OpenHow) -> Result<(usize, u64, Offset), StoreError> {
     let first = segments.first().map_or(0, |segment| segment.base);
     match how.point {
         Some(point) if point.active_base >= first => {
@@ -92,22 +94,24 @@ fn starting_point(segments: &[Arc<Segment>], how: &OpenHow) -> Result<(usize, u6
     }
 }
 
-/// Makes sure that what is read next is what the device has; gives the file's size.
-fn distrust(segment: &Segment, synced_pos: u64, recovered: &mut Recovered) -> Result<u64, StoreError> {
+/// Makes sure that what is verified next is what the device has; gives the file's size, and what to read it through.
+fn distrust(segment: &Segment, synced_pos: u64, recovered: &mut Recovered) -> Result<(u64, Arc<dyn File>), StoreError> {
     segment.sync()?;
     let file = segment.file()?;
-    let probe = || {
-        file.drop_cache()?;
-        let size = file.size()?;
-        let cached = size > 0 && file.read_at_nowait(&mut [0], 0)?.is_some_and(|read| read > 0);
-        Ok::<_, io::Error>((size, cached))
+    let failed = |error: io::Error| StoreError::from_read(&shown(&segment.path()), &error);
+    let size = file.size().map_err(failed)?;
+    let source = match drop_cache(&file).map_err(failed)? {
+        Source::Dropped => file,
+        Source::Past(past) => past,
+        Source::Cached => {
+            recovered.cache_kept = true;
+            file
+        }
     };
-    let (size, cached) = probe().map_err(|error| StoreError::from_read(&shown(&segment.path()), &error))?;
-    recovered.cache_kept |= cached;
     if size < synced_pos {
         return Err(segment.damaged(size, &format!("the file ends before its synced position {synced_pos}")));
     }
-    Ok(size)
+    Ok((size, source))
 }
 
 fn must_adjoin(segment: &Segment, end: &Progress, flaw: Option<Flaw>, next: Offset) -> Result<(), StoreError> {
@@ -142,7 +146,7 @@ fn scan(
     Ok((at, None))
 }
 
-fn take(segment: &Segment, at: &mut Progress, header: &Header, size: usize, settings: &LogSettings) {
+pub(super) fn take(segment: &Segment, at: &mut Progress, header: &Header, size: usize, settings: &LogSettings) {
     let (growth, offset, time) = at.growth.with(header, as_u64(size), settings.index_interval_bytes);
     at.growth = growth;
     if let Some(entry) = offset {
@@ -156,7 +160,7 @@ fn take(segment: &Segment, at: &mut Progress, header: &Header, size: usize, sett
 }
 
 /// The whole batch at `pos`, verified; continuity too if it must continue something.
-fn sound_batch(
+pub(super) fn sound_batch(
     window: &mut Window,
     pos: u64,
     expected: Option<Expected>,
@@ -296,6 +300,10 @@ fn restore_indexes(
         let holder = if rises && offset < expected.next_offset { segment.batch_with(offset, pos)? } else { None };
         Ok(holder.is_some_and(|holder| holder.last_offset() == offset && holder.max_timestamp == entry.timestamp))
     })?;
+    if segment.times.last(disk)?.0 == 0 {
+        // The largest timestamp below the last offset entry is not known then: the walk begins at the front.
+        segment.offsets.cut(disk, &mut |_, _| Ok(false))?;
+    }
     let growth = growth_at_last_entry(segment, &mut window)?;
     // Nothing was walked yet: the first batch met need not continue anything.
     let mut at = Progress { pos: growth.bytes, expected, growth };
@@ -313,7 +321,7 @@ fn restore_indexes(
     Ok(at)
 }
 
-fn ends_at(window: &mut Window, pos: u64, last_offset: Offset) -> Result<bool, StoreError> {
+pub(super) fn ends_at(window: &mut Window, pos: u64, last_offset: Offset) -> Result<bool, StoreError> {
     Ok(match window.walk(pos)? {
         Walked::Batch(header, _) => header.last_offset() == last_offset,
         Walked::Flawed(_) | Walked::End | Walked::WouldBlock => false,

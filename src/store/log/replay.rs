@@ -65,7 +65,7 @@ fn load_snapshot(found: &Found, visitor: &mut dyn Replay) -> Result<(Option<Offs
     Ok((None, rejected))
 }
 
-fn read_whole(place: &Place, offset: Offset) -> Result<Vec<u8>, StoreError> {
+pub(super) fn read_whole(place: &Place, offset: Offset) -> Result<Vec<u8>, StoreError> {
     let path = place.path(offset, FileKind::Snapshot);
     let read = || {
         let file = place.disk.open(&path)?;
@@ -78,7 +78,7 @@ fn read_whole(place: &Place, offset: Offset) -> Result<Vec<u8>, StoreError> {
 }
 
 /// Shows one segment's batches from offset `from` on.
-fn visit(
+pub(super) fn visit(
     segment: &Arc<Segment>,
     from: Offset,
     epochs: &mut LeaderEpochs,

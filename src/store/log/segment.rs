@@ -177,6 +177,16 @@ impl Segment {
         }
     }
 
+    /// Whether the file is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.file.lock().is_some()
+    }
+
+    /// Closes the file of a sealed segment, all of which is on disk.
+    pub(super) fn close_file(&self) {
+        *self.file.lock() = None;
+    }
+
     pub(super) fn window(&self, end: u64, capacity: usize) -> Result<Window, StoreError> {
         Ok(Window::new(self.file()?, self.path(), end, capacity))
     }

@@ -1,8 +1,12 @@
 //! A log on a simulated disk, beside a plain list of what was appended.
 
+mod again;
 mod append;
+mod counting;
 mod crash;
+mod damage;
 mod dump;
+mod indexes;
 mod lifecycle;
 mod read;
 mod recovery;

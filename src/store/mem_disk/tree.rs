@@ -68,11 +68,13 @@ fn apply(names: &mut BTreeMap<String, usize>, change: &Change) {
     }
 }
 
-impl Tree {
-    pub(super) fn new() -> Self {
+impl Default for Tree {
+    fn default() -> Self {
         Self(vec![Node::Dir(DirNode::default())])
     }
+}
 
+impl Tree {
     pub(super) fn add(&mut self, node: Node) -> usize {
         self.0.push(node);
         self.0.len().saturating_sub(1)
@@ -139,6 +141,19 @@ impl Tree {
         let (from_name, to_name) = (name_of(from)?, name_of(to)?);
         self.parent(from)?.change(Change::Moved(from_name, to_name, node));
         Ok(())
+    }
+
+    /// Bytes of all files that a name leads to.
+    pub(super) fn used_bytes(&self) -> u64 {
+        let (mut used, mut open) = (0_u64, vec![0]);
+        while let Some(node) = open.pop() {
+            match self.0.get(node) {
+                Some(Node::File(file)) => used = used.saturating_add(super::size_of(&file.live)),
+                Some(Node::Dir(dir)) => open.extend(dir.live.values()),
+                None => {}
+            }
+        }
+        used
     }
 
     pub(super) fn sync_all(&mut self) {

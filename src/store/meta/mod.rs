@@ -17,9 +17,11 @@ use std::sync::Arc;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, params};
 
+use super::cache::{Source, drop_cache, reads_same};
 use super::disk::{Disk, File};
 use crate::engine::ledger::rows::{PartRow, RowKey, RowValue, Rows};
 use crate::store::StoreError;
+use crate::store::log::dirs_with_records;
 
 /// Commits in the write-ahead log from which a checkpoint is made when nothing else is to do; few in the simulator, whose
 /// histories are short.
@@ -63,6 +65,17 @@ pub struct Boot {
     pub clean: bool,
     /// The cluster's id, made at the first start.
     pub cluster_id: String,
+    /// What the file was read through.
+    pub cache: CacheTrust,
+}
+
+/// Whether what was read of the database is what the device has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheTrust {
+    /// It is; or the stop before was clean, and nothing speaks against it.
+    Proved,
+    /// The file system neither dropped its cache nor gave a way past it: it was believed.
+    Believed,
 }
 
 /// The open database.
@@ -100,9 +113,11 @@ impl Meta {
     ) -> Result<(Self, Boot, WalFile), StoreError> {
         let (path, wal) = (PathBuf::from("meta.db"), PathBuf::from("meta.db-wal"));
         let left_running = disk.size(&wal).is_ok_and(|size| size > 0);
-        if left_running {
-            distrust_cache(disk, &path)?;
-            distrust_cache(disk, &wal)?;
+        let mut cache = CacheTrust::Proved;
+        for file in [&path, &wal].into_iter().filter(|_| left_running) {
+            if distrust_cache(disk, file)? == CacheTrust::Believed {
+                cache = CacheTrust::Believed;
+            }
         }
         let mut db = Connection::open(root.join(&path)).map_err(|e| sql_error("open meta.db", &e))?;
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error("configure", &e))?;
@@ -123,7 +138,7 @@ impl Meta {
             }
         }
         schema::migrate(&mut db)?;
-        let boot = start(&db, fresh_cluster_id)?;
+        let boot = Boot { cache, ..start(&db, fresh_cluster_id, &**disk)? };
         let wal_file = disk.open(&wal).map_err(|e| StoreError::from_write("open meta.db-wal", &e))?;
         disk.sync_dir(Path::new("")).map_err(|e| StoreError::from_sync("data directory", &e))?;
         db.execute_batch("PRAGMA synchronous = NORMAL;").map_err(|e| sql_error("configure", &e))?;
@@ -175,21 +190,32 @@ impl LedgerStore for Meta {
 }
 
 /// After a stop that was not clean the page cache may hold what the disk does not (storage rule 3.5): flush, drop,
-/// and let SQLite read from the device.
-fn distrust_cache(disk: &Arc<dyn Disk>, path: &Path) -> Result<(), StoreError> {
-    let file = disk.open(path).map_err(|e| StoreError::from_read("meta.db", &e))?;
-    file.sync_data().map_err(|e| StoreError::from_sync("meta.db", &e))?;
-    file.drop_cache().map_err(|e| StoreError::from_read("meta.db", &e))
+/// and let SQLite read from the device. A cache that stays must hold what the device has.
+fn distrust_cache(disk: &Arc<dyn Disk>, path: &Path) -> Result<CacheTrust, StoreError> {
+    let name = path.display();
+    let failed = |error: std::io::Error| StoreError::from_read(&name.to_string(), &error);
+    let file = disk.open(path).map_err(failed)?;
+    file.sync_data().map_err(|e| StoreError::from_sync(&name.to_string(), &e))?;
+    match drop_cache(&file).map_err(failed)? {
+        Source::Dropped => Ok(CacheTrust::Proved),
+        Source::Cached => Ok(CacheTrust::Believed),
+        Source::Past(past) if reads_same(&*file, &*past).map_err(failed)? => Ok(CacheTrust::Proved),
+        Source::Past(_) => Err(StoreError::Damaged(format!(
+            "{name}: memory holds what never reached the disk, and the system does not let go of it; drop the page cache \
+             (write 1 to /proc/sys/vm/drop_caches) or restart the machine, then start again"
+        ))),
+    }
 }
 
-fn start(db: &Connection, fresh_cluster_id: &str) -> Result<Boot, StoreError> {
+fn start(db: &Connection, fresh_cluster_id: &str, disk: &dyn Disk) -> Result<Boot, StoreError> {
     let found = db.query_row("SELECT incarnation, clean, cluster FROM boot", [], |row| {
-        Ok(Boot { incarnation: row.get(0)?, clean: row.get(1)?, cluster_id: row.get(2)? })
+        Ok(Boot { incarnation: row.get(0)?, clean: row.get(1)?, cluster_id: row.get(2)?, cache: CacheTrust::Proved })
     });
     let boot = match found {
         Ok(boot) => Boot { incarnation: boot.incarnation.saturating_add(1), ..boot },
         Err(rusqlite::Error::QueryReturnedNoRows) => {
-            Boot { incarnation: 0, clean: true, cluster_id: fresh_cluster_id.to_owned() }
+            refuse_orphaned_logs(disk)?;
+            Boot { incarnation: 0, clean: true, cluster_id: fresh_cluster_id.to_owned(), cache: CacheTrust::Proved }
         }
         Err(error) => return Err(sql_error("boot", &error)),
     };
@@ -199,6 +225,21 @@ fn start(db: &Connection, fresh_cluster_id: &str) -> Result<Boot, StoreError> {
     )
     .map_err(|e| sql_error("boot", &e))?;
     Ok(boot)
+}
+
+/// A file without a start in it is new. Beside logs with records it stands in for one that was lost, and would know nothing
+/// of their topics, or of who may write to them.
+fn refuse_orphaned_logs(disk: &dyn Disk) -> Result<(), StoreError> {
+    let found = dirs_with_records(disk)?;
+    let Some(first) = found.first() else { return Ok(()) };
+    let others = match found.len() {
+        1 => String::new(),
+        many => format!(" and {} more", many.saturating_sub(1)),
+    };
+    Err(StoreError::Damaged(format!(
+        "meta.db is missing or empty, but {first}{others} hold records; put the meta.db that belongs to them back, or move \
+         them away to start with nothing"
+    )))
 }
 
 fn checkpoint(db: &Connection, mode: &str) -> Result<(), StoreError> {

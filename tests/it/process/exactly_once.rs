@@ -270,6 +270,7 @@ fn a_thousand_transactions(stop: impl Fn(&mut Server)) {
     }
 }
 
+/// C-60.
 #[test]
 fn exactly_once_through_five_kills() {
     a_thousand_transactions(Server::kill);

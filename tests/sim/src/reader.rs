@@ -44,6 +44,11 @@ impl Readers {
     /// Everybody reads on in one partition.
     pub fn look(&mut self, world: &World, part: PartId, history: &History) {
         let view = world.published(part);
+        assert_ne!(
+            view.availability,
+            Availability::Damaged,
+            "{part:?} is called damaged, and nothing synced was changed"
+        );
         if view.availability != Availability::Open {
             return;
         }

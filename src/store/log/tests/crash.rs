@@ -80,6 +80,7 @@ fn live_on(rig: Rig, disk: &MemDisk, seed: u64) {
     assert_eq!(list, aborted_oracle(&rig.aborted, 0, end), "seed {seed}");
 }
 
+/// C-72, and C-76 for the roll: the segments are so small that many a cut falls into one.
 #[test]
 fn nothing_synced_is_lost() {
     let seeds = std::env::var("ONCELOG_TEST_SEEDS").map_or(300, |seeds| seeds.parse().unwrap());
