@@ -138,7 +138,9 @@ impl PartitionOwner {
         self.moving = self.moving.filter(|moving| *moving > log_start);
         self.shared.move_log_start(log_start);
         turn.at_once.extend(to.map(|to| Post::Answer(to, Answer::LogStart(log_start))));
-        let Dropped { segments, bytes } = self.log.drop_below(log_start);
+        // A segment that was begun since the start was asked for may lie below it: no snapshot stands for that one yet.
+        let covered = self.source.row.point.map_or(0, |point| point.snapshot_at);
+        let Dropped { segments, bytes } = self.log.drop_below(log_start.min(covered));
         if segments > 0 {
             self.settings.events.metrics().segments_removed(segments, bytes);
             let (part, dir) = (self.part.0, self.source.dir.display());

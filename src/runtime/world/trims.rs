@@ -175,3 +175,35 @@ fn a_topic_deleted_on_the_way_takes_everything_along() {
         assert_eq!(left, ["t-0"], "C-76: no files of the old one");
     }
 }
+
+/// A log start inside the last segment needs no snapshot. When more follows, that segment lies wholly below it, and its
+/// producers are still in no snapshot: it stays until there is one.
+#[test]
+fn a_segment_below_the_log_start_stays_until_a_snapshot_stands_for_its_producers() {
+    for early in [false, true] {
+        let (mut world, p, ..) = ready(small());
+        assert_eq!(world.idempotent(0, p), Ok(0));
+        let to = world.ask_delete_records(p, 1);
+        if early {
+            world.turn_part(p);
+        } else {
+            world.run_to_rest();
+        }
+        // Another segment, before or after the start has been stored.
+        for n in 0..6 {
+            world.ask_plain(&format!("plain {n}"), p);
+            world.turn_part(p);
+        }
+        world.run_to_rest();
+        assert_eq!(world.log_started(to), Ok(1));
+        assert!(world.bases(p, |kind| kind == FileKind::Log).len() > 1, "segments are small here");
+        for life in 0..2 {
+            assert_eq!(world.idempotent(0, p), Ok(0), "C-64: a duplicate, life {life}, early {early}");
+            assert_eq!(world.idempotent(2, p), Err(Refusal::OutOfOrderSequence), "C-64 life {life}, early {early}");
+            world.cut_and_restart(Cut::LoseAll, usize::MAX);
+            world.load(p);
+            assert_eq!(world.log_start(p), 1);
+        }
+        assert_eq!(world.idempotent(1, p), Ok(7), "C-64: and it goes on, early {early}");
+    }
+}

@@ -140,7 +140,7 @@ impl Log {
         visitor: &mut dyn Replay,
     ) -> Result<(Self, Opened), StoreError> {
         let place = Place { disk, dir: dir.to_path_buf() };
-        let listing = Listing::of(&place, how.log_start)?;
+        let listing = Listing::of(&place, &how)?;
         let segments = find_segments(&place, &listing, &how)?;
         let mut found = Found { place, segments, next_offset: 0 };
         let trusted = trusted_end(&found, &how)?;
@@ -282,8 +282,9 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Looks, and changes nothing.
-    pub(super) fn of(place: &Place, log_start: Offset) -> Result<Self, StoreError> {
+    /// Looks, and changes nothing. A segment below the log start belongs to the log as long as no snapshot that is known
+    /// to be on disk stands for its producers (C-64).
+    pub(super) fn of(place: &Place, how: &OpenHow) -> Result<Self, StoreError> {
         let mut found = Self::default();
         for name in list(place)? {
             match parse_file_name(&name) {
@@ -298,7 +299,8 @@ impl Listing {
                 None => {}
             }
         }
-        let kept_from = found.bases.range(..=log_start).next_back().or(found.bases.first()).copied();
+        let covered = how.log_start.min(how.point.map_or(0, |point| point.snapshot_at));
+        let kept_from = found.bases.range(..=covered).next_back().or(found.bases.first()).copied();
         found.below = found.bases.range(..kept_from.unwrap_or(0)).copied().collect();
         found.bases.retain(|base| Some(*base) >= kept_from);
         Ok(found)

@@ -48,7 +48,7 @@ impl Log {
         visitor: &mut dyn Replay,
     ) -> Result<Salvaged, StoreError> {
         let place = Place { disk, dir: dir.to_path_buf() };
-        let listing = Listing::of(&place, how.log_start)?;
+        let listing = Listing::of(&place, &how)?;
         listing.must_begin(&place, how.log_start)?;
         let kept = snapshots(&place)?;
         let (segments, next_offset) = readable_front(&place, &listing, &settings, doubtful_from(&how, &kept))?;

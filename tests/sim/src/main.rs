@@ -88,7 +88,7 @@ fn go(asked: &Asked) -> ExitCode {
 }
 
 fn report(verdict: &Verdict) {
-    let last = verdict.trace.len().saturating_sub(400);
+    let last = verdict.trace.len().saturating_sub(200_000);
     for line in &verdict.trace[last..] {
         println!("  {line}");
     }

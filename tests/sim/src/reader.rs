@@ -129,7 +129,7 @@ impl Readers {
             .read_committed(part)
             .iter()
             .map(|found| (found.header.base_offset, number_in(&found.payload)))
-            .filter(|(at, _)| *at < reached)
+            .filter(|(at, _)| *at < reached && *at >= view.log_start)
             .collect();
         let before: Vec<(Offset, Option<u64>)> = (self.delivered.get(&part).into_iter().flatten())
             .filter(|(at, _)| *at >= view.log_start)

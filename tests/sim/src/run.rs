@@ -8,11 +8,14 @@ use crate::checks::{Found, end_to_end, p1_durable, p2_atomic, p3_isolated, p4_fe
 use crate::dice::Dice;
 use crate::edge::{Answered, Edge, Reply, Request};
 use crate::engine::ledger::offsets::Seen;
+use crate::engine::log::Retention;
 use crate::engine::{Outcome, PartId};
 use crate::history::History;
 use crate::plain::{PASSING, Plain};
 use crate::process::{Around, Process};
 use crate::reader::Readers;
+use crate::runtime::partition::published::Availability;
+use crate::runtime::post::{PartLetter, Post};
 use crate::runtime::world::{Db, World};
 use crate::store::faults::{Fault, Operation, Rule};
 use crate::store::mem_disk::{Cut, MemDisk};
@@ -129,6 +132,9 @@ impl Run {
             let before = self.turns;
             self.step();
             if self.turns > before {
+                if self.dice.once_in(self.swarm.trims) && self.world.broken.is_none() {
+                    self.trim();
+                }
                 self.trouble();
             }
             self.mend();
@@ -360,6 +366,23 @@ impl Run {
             (Request::Commit { group, offset }, Reply::Done) => self.history.position(group, offset.0, offset.1),
             _ => {}
         }
+    }
+
+    /// Records leave: all that is decided and fills more than a little, or all below some offset.
+    fn trim(&mut self) {
+        let part = self.dice.pick(&self.outputs);
+        let view = self.world.published(part);
+        if view.availability != Availability::Open {
+            return;
+        }
+        let letter = if self.dice.once_in(2) {
+            let bytes = Some(200 + u64::try_from(self.dice.ms(3_000)).unwrap());
+            PartLetter::Retain(Retention { bytes, age_ms: None })
+        } else {
+            let some = self.dice.ms(view.watermark - view.log_start + 1);
+            PartLetter::DeleteRecords { offset: view.log_start + some, to: self.world.reply() }
+        };
+        self.world.deliver(Post::Part(part, letter));
     }
 
     fn read(&mut self) {

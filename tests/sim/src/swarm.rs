@@ -52,6 +52,8 @@ pub struct Swarm {
     pub abort: u64,
     /// Topics made and deleted.
     pub topics: u64,
+    /// Records that leave, by their age or because somebody asks.
+    pub trims: u64,
     /// Leaps of time, long enough for timeouts.
     pub leap: u64,
     /// Work for quiet moments, on `meta.db`.
@@ -67,7 +69,7 @@ impl Swarm {
         let (no_space, write_error, sync_error) = (some(&[60, 200, 500]), some(&[300, 1_000]), some(&[200, 800]));
         let (twice, lost, stall) = (some(&[4, 12, 30]), some(&[15, 40]), some(&[60, 200]));
         let (takeover, hasty, topics) = (some(&[150, 500]), some(&[2, 4]), some(&[80, 250]));
-        let (leap, tidy) = (some(&[100, 400]), some(&[20, 100]));
+        let (leap, tidy, trims) = (some(&[100, 400]), some(&[20, 100]), some(&[40, 150]));
         Self {
             how: How {
                 durability: Durability::Strict,
@@ -97,6 +99,7 @@ impl Swarm {
             hasty,
             abort: dice.pick(&[3, 6, 20]),
             topics,
+            trims,
             leap,
             tidy,
         }
@@ -128,6 +131,7 @@ impl Swarm {
             hasty: 0,
             abort: 0,
             topics: 0,
+            trims: 0,
             leap: 0,
             tidy: 0,
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::Found;
 use crate::engine::ledger::offsets::Seen;
 use crate::engine::{Offset, Outcome, PartId};
-use crate::history::{Attempt, History};
+use crate::history::{Attempt, Batch, History};
 use crate::runtime::world::World;
 
 /// One group.
@@ -21,7 +21,7 @@ pub fn check(world: &mut World, history: &History, found: &Found, (group, input)
     let visible = |attempt: &Attempt| attempt.batches.iter().any(|number| found.visible.contains(number));
     let certain = |attempt: &&&Attempt| attempt.told == Some(Outcome::Commit) || visible(attempt);
     // Committed, perhaps: nobody was told, and nothing of it can be seen either way.
-    let acked = |attempt: &Attempt| attempt.batches.iter().any(|number| history.of(*number).acked.is_some());
+    let acked = |attempt: &Attempt| attempt.batches.iter().any(|number| is_kept(world, history.of(*number)));
     let perhaps =
         |attempt: &&&Attempt| attempt.told.is_none() && attempt.asked == Some(Outcome::Commit) && !acked(attempt);
     let sure: Vec<(Offset, Offset)> = own.iter().filter(certain).map(|attempt| (attempt.from, attempt.to)).collect();
@@ -35,6 +35,12 @@ pub fn check(world: &mut World, history: &History, found: &Found, (group, input)
         leads_to(0, committed, &sure, &maybe, 0),
         "exactly once: {group} is at {committed}, committed {sure:?}, perhaps {maybe:?}"
     );
+}
+
+/// Whether a batch was acknowledged and has not left since, with its topic or its time.
+pub fn is_kept(world: &World, batch: &Batch) -> bool {
+    let start = world.parts.get(&batch.part).map(|entry| entry.shared.published().log_start);
+    batch.acked.is_some_and(|at| start.is_some_and(|start| at >= start))
 }
 
 /// Whether all of `sure` and some of `maybe`, one behind the other, lead from `at` to `end`.

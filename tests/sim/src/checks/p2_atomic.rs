@@ -1,6 +1,7 @@
 //! P2: a transaction is committed or aborted, with all its batches, as it was told, and as it was asked.
 
 use super::Found;
+use super::end_to_end::is_kept;
 use crate::engine::Outcome;
 use crate::history::{Attempt, History};
 use crate::runtime::world::World;
@@ -11,11 +12,7 @@ pub fn check(world: &World, history: &History, found: &Found) {
         let visible = |number: &u64| found.visible.contains(number);
         let any = attempt.batches.iter().any(visible);
         // Without those of topics that were deleted, or whose records went with time.
-        let kept = |number: &&u64| {
-            let batch = history.of(**number);
-            world.parts.contains_key(&batch.part)
-                && batch.acked.is_some_and(|at| at >= world.published(batch.part).log_start)
-        };
+        let kept = |number: &&u64| is_kept(world, history.of(**number));
         let lost: Vec<&u64> = attempt.batches.iter().filter(kept).filter(|number| !visible(number)).collect();
         let context = || context(attempt, history, found);
         match attempt.told {
