@@ -15,7 +15,7 @@ pub(crate) struct Shown {
     /// Every offset that readers were given, with what was there.
     given: BTreeMap<(PartId, Offset), Vec<u8>>,
     /// Where each producer's batch was, whether or not it is still there.
-    placed: BTreeMap<(PartId, Vec<u8>), Offset>,
+    placed: BTreeMap<(PartId, Producer, i32), Offset>,
 }
 
 impl Shown {
@@ -44,8 +44,9 @@ impl Shown {
                 // A marker's bytes name the coordinator epoch of the start that wrote it.
                 let what =
                     if found.marker.is_some() { vec![u8::from(found.marker == Some(Outcome::Commit))] } else { what };
-                if found.marker.is_none() && found.header.producer_id >= 0 {
-                    let before = self.placed.insert((part, what.clone()), place.1);
+                if let Some(producer) = found.header.producer().filter(|_| found.marker.is_none()) {
+                    let batch = (part, producer, found.header.base_sequence);
+                    let before = self.placed.insert(batch, place.1);
                     assert!(before.is_none_or(|before| before == place.1), "P5: {place:?} was at {before:?}");
                 }
                 let before = self.given.insert(place, what.clone());

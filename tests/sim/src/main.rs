@@ -87,8 +87,11 @@ fn go(asked: &Asked) -> ExitCode {
     if violations == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
+/// Lines of a run's trace that are printed.
+const TRACED: usize = 3_000;
+
 fn report(verdict: &Verdict) {
-    let last = verdict.trace.len().saturating_sub(200_000);
+    let last = verdict.trace.len().saturating_sub(TRACED);
     for line in &verdict.trace[last..] {
         println!("  {line}");
     }

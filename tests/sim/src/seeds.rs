@@ -1,10 +1,13 @@
 //! Many runs: what became of each, and what of all.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 use crate::known_bugs::{Bug, put_in};
 use crate::run::Run;
+
+/// Seeds that once found something, each with what it was.
+pub const KEPT: &str = include_str!("../seeds.txt");
 
 /// What became of one seed.
 #[derive(Debug, Clone)]
@@ -22,14 +25,19 @@ pub struct Verdict {
 }
 
 thread_local! {
+    static RUNS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     static SAID: std::cell::RefCell<Option<String>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Keeps what panics of this crate's runs say, instead of printing it.
+/// Keeps what panics of runs say, instead of printing it. Other panics are none of its business.
 fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        set_hook(Box::new(|panic| {
+        let others = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !RUNS.with(std::cell::Cell::get) {
+                return others(panic);
+            }
             SAID.with(|said| {
                 // The first word counts: what unwinding meets afterwards follows from it.
                 said.borrow_mut().get_or_insert_with(|| panic.to_string());
@@ -44,11 +52,13 @@ pub fn run(seed: u64, bug: Option<Bug>, tracing: bool) -> Verdict {
     listen();
     SAID.with(|said| *said.borrow_mut() = None);
     put_in(bug);
+    RUNS.with(|runs| runs.set(true));
     let mut run = None;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let run = run.insert(Run::new(seed, tracing));
         run.go();
     }));
+    RUNS.with(|runs| runs.set(false));
     put_in(None);
     let said = SAID.with(|said| said.borrow_mut().take());
     let violation = outcome.err().map(|_| said.unwrap_or_else(|| "it ended without a word".to_owned()));
