@@ -6,7 +6,7 @@ use super::play::Phase;
 /// When, with which words, and why that is so.
 const KNOWN: [(Phase, &str, &str); 1] = [
     // No space is set aside for what a start writes before it can serve: its own number, and what decisions owe.
-    (Phase::Starting, "", "a start on a full disk fails, until there is room"),
+    (Phase::Starting, "meta.db", "a start on a full disk fails, until there is room"),
 ];
 
 /// What excuses a process that ended for want of space, if anything does.
