@@ -36,18 +36,21 @@ fn kept_seeds_then_fresh_ones() {
     let (next, turns, found) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(Vec::new()));
     let began = SystemTime::now();
     let in_time = || began.elapsed().is_ok_and(|spent| spent < Duration::from_secs(seconds));
+    let seed = || {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        let old = usize::try_from(at).ok().and_then(|at| kept.get(at)).copied();
+        old.or_else(|| in_time().then(|| first.wrapping_add(at)))
+    };
+    let work = || {
+        while let Some(seed) = seed() {
+            let verdict = run(seed, None, false);
+            turns.fetch_add(verdict.turns, Ordering::Relaxed);
+            found.lock().unwrap().extend(shown(&verdict));
+        }
+    };
     scope(|scope| {
         for _ in 0..threads() {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let old = usize::try_from(at).ok().and_then(|at| kept.get(at)).copied();
-                    let Some(seed) = old.or_else(|| in_time().then(|| first.wrapping_add(at))) else { return };
-                    let verdict = run(seed, None, false);
-                    turns.fetch_add(verdict.turns, Ordering::Relaxed);
-                    found.lock().unwrap().extend(shown(&verdict));
-                }
-            });
+            scope.spawn(work);
         }
     });
     let found = found.into_inner().unwrap();
