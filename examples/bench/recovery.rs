@@ -74,7 +74,10 @@ fn fill_and_kill(broker: &mut Broker, fill: Fill) -> Vec<i64> {
         for number in 0..WRITERS {
             let load = &load;
             scope.spawn(move || {
-                let parts: Vec<i32> = (0..fill.partitions).filter(|part| part % WRITERS == number).collect();
+                let mut parts: Vec<i32> = (0..fill.partitions).filter(|part| part % WRITERS == number).collect();
+                if parts.is_empty() {
+                    parts.push(number % fill.partitions);
+                }
                 let few = fill.partitions * fill.transactional_percent / 100;
                 let (inside, outside): (Vec<i32>, Vec<i32>) = parts.into_iter().partition(|part| *part < few);
                 let mut writer = Writer::new(Client::connect(address), number, load);

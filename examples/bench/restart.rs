@@ -37,7 +37,9 @@ impl Broker {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |why| {
             before(why);
-            if let Some((pid, dir)) = OURS.lock().map_or(None, |mut ours| ours.take()) {
+            // Held to the end of the process: other threads may panic for the same reason, and must not end it before.
+            let mut ours = OURS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if let Some((pid, dir)) = ours.take() {
                 let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
                 let killed = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL));
                 let removed = std::fs::remove_dir_all(&dir);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
+use super::debt::Debt;
 use super::published::{Availability, Published, Shared};
 use super::room::Memory;
 use super::{PartitionOwner, Settings};
@@ -79,6 +80,8 @@ impl PartitionOwner {
         now: Now,
     ) -> Result<Self, StoreError> {
         let (log, engine) = open(&source, &settings, now)?;
+        let mut debt = Debt::none(&settings.debts);
+        debt.set(log.debt());
         shared.set_reader(log.reader());
         let mut owner = Self {
             part,
@@ -91,6 +94,7 @@ impl PartitionOwner {
             sealed: BTreeSet::new(),
             moving: None,
             memory: Memory::AsFiles,
+            debt,
             last_turn: now,
             next_expiry_mono_ms: now.mono_ms.saturating_add(600_000),
         };
