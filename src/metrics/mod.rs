@@ -43,6 +43,7 @@ pub struct Metrics {
     connections: Gauges<ListenerName>,
     fsync: Histograms<SyncedFile>,
     partitions_offline: IntGauge,
+    log_verified_bytes: IntCounter,
     removed: Removed,
     disk_free_bytes: IntGauge,
     disk_space_low: IntGauge,
@@ -110,6 +111,7 @@ impl Metrics {
             connections: table.gauges("connections", "Open connections", "listener")?,
             fsync: table.histograms(("fsync_duration_seconds", "Time one sync took"), "file", BUCKETS)?,
             partitions_offline: table.int_gauge("partitions_offline", "Partitions that cannot be served: damaged")?,
+            log_verified_bytes: table.counter("log_verified_bytes_total", "Bytes of logs verified by recoveries")?,
             removed: Removed {
                 segments: table.counter("log_segments_removed_total", "Segments removed below a log start")?,
                 bytes: table.counter("log_bytes_removed_total", "Bytes of batches in them")?,
@@ -206,6 +208,17 @@ impl Metrics {
     /// Sets how many partitions cannot be served.
     pub fn set_partitions_offline(&self, count: i64) {
         self.partitions_offline.set(count);
+    }
+
+    /// A partition was opened after an end that was not in order, and so many bytes of its log were verified.
+    pub fn log_verified(&self, bytes: u64) {
+        self.log_verified_bytes.inc_by(bytes);
+    }
+
+    /// Bytes verified so far.
+    #[must_use]
+    pub fn log_verified_bytes(&self) -> u64 {
+        self.log_verified_bytes.get()
     }
 
     /// Segments left a log, by retention or because a client asked.

@@ -60,6 +60,16 @@ impl Start<'_> {
     /// added so that nobody is served before what it owes is written.
     pub fn run(mut self, partitions: &Partitions) -> Result<(), StoreError> {
         let mut found = self.open(partitions)?;
+        if !self.clean {
+            let (opened, damaged) = (found.opened.len(), found.damaged.len());
+            let bytes = self.settings.events.metrics().log_verified_bytes();
+            tracing::info!(
+                opened,
+                damaged,
+                bytes,
+                "logs that may hold open transactions verified after an unclean end"
+            );
+        }
         self.pay(&mut found, partitions)?;
         self.adopt(&mut found, partitions)?;
         self.grant(&mut found.opened)?;

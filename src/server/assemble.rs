@@ -138,6 +138,7 @@ fn part_settings(
         marker_sync: config.marker_sync,
         producer_expiration_ms: config.producers.id_expiration_ms,
         checkpoint_bytes: CHECKPOINT_BYTES,
+        debts: Arc::default(),
         rows,
         events,
         space,

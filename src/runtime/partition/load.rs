@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
+use super::debt::Debt;
 use super::published::{Availability, Published, Shared};
 use super::room::Memory;
 use super::{PartitionOwner, Settings};
@@ -78,7 +79,9 @@ impl PartitionOwner {
         shared: Arc<Shared>,
         now: Now,
     ) -> Result<Self, StoreError> {
-        let (log, engine) = open(&source, settings.incarnation, now)?;
+        let (log, engine) = open(&source, &settings, now)?;
+        let mut debt = Debt::none(&settings.debts);
+        debt.set(log.debt());
         shared.set_reader(log.reader());
         let mut owner = Self {
             part,
@@ -91,6 +94,7 @@ impl PartitionOwner {
             sealed: BTreeSet::new(),
             moving: None,
             memory: Memory::AsFiles,
+            debt,
             last_turn: now,
             next_expiry_mono_ms: now.mono_ms.saturating_add(600_000),
         };
@@ -109,7 +113,7 @@ impl PartitionOwner {
         self.memory = Memory::Ahead;
         let synced = Offset::try_from(self.shared.lane.is_at()).unwrap_or(0);
         self.source.witness = self.source.witness.max(synced);
-        let (log, engine) = open(&self.source, self.settings.incarnation, self.last_turn)?;
+        let (log, engine) = open(&self.source, &self.settings, self.last_turn)?;
         self.log = log;
         self.engine = engine;
         // A move that waited for the turn's bytes is gone with them.
@@ -186,7 +190,8 @@ impl PartitionOwner {
     }
 }
 
-fn open(source: &Source, incarnation: i32, now: Now) -> Result<(Log, Partition), StoreError> {
+fn open(source: &Source, settings: &Settings, now: Now) -> Result<(Log, Partition), StoreError> {
+    let incarnation = settings.incarnation;
     let start = source.row.log_start;
     if !is_made(source)? {
         let log = Log::create(Arc::clone(&source.disk), &source.dir, source.topic.id, incarnation, source.log)?;
@@ -195,6 +200,7 @@ fn open(source: &Source, incarnation: i32, now: Now) -> Result<(Log, Partition),
     let mut rebuild = Rebuild::of(start, now);
     let (log, opened) = Log::open(Arc::clone(&source.disk), &source.dir, source.log, source.how(), &mut rebuild)?;
     tell(source, &opened);
+    settings.events.metrics().log_verified(opened.scanned_bytes);
     if let Some(epoch) = log.leader_epoch().filter(|epoch| *epoch > incarnation) {
         let dir = source.dir.display();
         return Err(StoreError::Damaged(format!(

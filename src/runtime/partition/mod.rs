@@ -4,6 +4,7 @@
 //! offset) only when synced, and only after that do tickets let answers go: a reader who asks after an answer finds
 //! what it promised.
 
+mod debt;
 pub mod load;
 pub mod place;
 pub mod published;
@@ -23,10 +24,12 @@ use crate::store::StoreError;
 use crate::store::log::{Log, SyncJob};
 use crate::store::space::Space;
 use crate::store::tickets::{Lane, Ticket};
+use debt::Debt;
+pub use debt::Debts;
 use published::{Published, Shared};
 use room::Memory;
 
-/// Bytes after a recovery point from which another one is made when nothing is in flight.
+/// Bytes after a recovery point from which a partition makes another one, sooner where all together owe sixteen times that.
 pub const CHECKPOINT_BYTES: u64 = 64 << 20;
 
 /// What every partition's owner is told once.
@@ -42,6 +45,8 @@ pub struct Settings {
     pub producer_expiration_ms: i64,
     /// Bytes after a recovery point from which another one is made: [`CHECKPOINT_BYTES`].
     pub checkpoint_bytes: u64,
+    /// What all partitions have written after their recovery points.
+    pub debts: Arc<Debts>,
     /// How far `meta.db` is on disk: a transaction's first batch waits for the row that let it write.
     pub rows: Arc<Lane<Post>>,
     /// Where events go.
@@ -65,6 +70,7 @@ pub struct PartitionOwner {
     /// The log start that is on its way to be stored.
     moving: Option<Offset>,
     memory: Memory,
+    debt: Debt,
     last_turn: Now,
     next_expiry_mono_ms: i64,
 }

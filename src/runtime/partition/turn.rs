@@ -299,50 +299,6 @@ impl PartitionOwner {
         gathered.held.push(Held::until_synced(Post::Part(self.part, PartLetter::Close)));
         Ok(())
     }
-
-    fn checkpoint_if_due(&mut self, turn: &mut Turn) -> Result<(), StoreError> {
-        self.log.note_synced(i64::try_from(self.shared.lane.is_at()).unwrap_or(i64::MAX));
-        if self.log.debt() < self.settings.checkpoint_bytes {
-            return Ok(());
-        }
-        if is_in(Bug::SnapshotNewerThanLog) {
-            let synced = i64::try_from(self.shared.lane.is_at()).unwrap_or(0);
-            return match self.log.checkpoint(&self.engine.snapshot(), synced) {
-                Err(error @ StoreError::Broken(_)) => Err(error),
-                Ok(_) | Err(StoreError::Full(_) | StoreError::Damaged(_)) => Ok(()),
-            };
-        }
-        if !self.shared.is_idle() {
-            return Ok(());
-        }
-        self.checkpoint(turn)
-    }
-
-    /// Writes a recovery point over what is on disk. Lazy: nobody waits for the row.
-    fn checkpoint(&mut self, turn: &mut Turn) -> Result<(), StoreError> {
-        if let Some(job) = self.log.take_unsynced() {
-            job.run()?;
-            self.shared.publish(self.view());
-            turn.at_once.extend(self.shared.lane.reached(u64::try_from(self.engine.log_end()).unwrap_or(0)));
-        }
-        self.log.note_synced(self.engine.log_end());
-        match self.log.checkpoint(&self.engine.snapshot(), self.engine.log_end()) {
-            Ok(Some(point)) => {
-                // A reload need not begin earlier, whenever the row is stored.
-                self.source.row.point = Some(point);
-                self.source.row.log_start = self.engine.log_start();
-                let letter = LedgerLetter::Checkpoint(self.part, point, self.engine.log_start());
-                turn.at_once.push(Post::Ledger(letter));
-                Ok(())
-            }
-            Ok(None) => Ok(()),
-            Err(StoreError::Full(why) | StoreError::Damaged(why)) => {
-                tracing::warn!(part = self.part.0, why, "no recovery point: recovery after a crash will take longer");
-                Ok(())
-            }
-            Err(error @ StoreError::Broken(_)) => Err(error),
-        }
-    }
 }
 
 /// How one transaction stands in one partition, to the ledger.

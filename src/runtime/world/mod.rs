@@ -11,6 +11,8 @@ pub(crate) mod store;
 #[cfg(test)]
 mod damaged;
 #[cfg(test)]
+mod debts;
+#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod full_disk;

@@ -178,6 +178,8 @@ impl Log {
             torn: recovered.torn,
         };
         let mut log = Self::assemble(found, epochs, recovered.growth, settings);
+        // Until another point is made the next start has it all to do again.
+        log.debt = opened.scanned_bytes;
         if changed {
             log.epochs_file = Names::Changed;
         }

@@ -48,6 +48,20 @@ impl Log {
         Some(SyncJob { segment: Arc::clone(&self.active), dir, end: self.next_offset })
     }
 
+    /// Brings to disk all that was written, what jobs hold that are under way or still to be run included.
+    ///
+    /// # Errors
+    /// As [`SyncJob::run`].
+    pub fn sync_everything(&mut self) -> Result<(), StoreError> {
+        // One sync of a segment at a time: if the one under way fails, so does this.
+        self.active.sync()?;
+        self.shared.place.sync_dir()?;
+        self.dir = Names::Durable;
+        self.syncing.clear();
+        self.synced = self.end_mark();
+        Ok(())
+    }
+
     /// Notes that the job with this end, and so every earlier one, is done.
     pub fn note_synced(&mut self, end: Offset) {
         while let Some(mark) = self.syncing.pop_front_if(|mark| mark.offset <= end) {

@@ -205,8 +205,13 @@ impl Server {
 
     /// Starts it again after its end.
     pub(crate) fn start_again(&mut self) {
-        self.child = spawn(&mut self.command, self.dir.path());
+        self.spawn_again();
         self.wait_until_it_serves();
+    }
+
+    /// The same, for whoever looks himself when it serves.
+    pub(crate) fn spawn_again(&mut self) {
+        self.child = spawn(&mut self.command, self.dir.path());
     }
 }
 

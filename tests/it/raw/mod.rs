@@ -65,8 +65,19 @@ impl Client {
 
     /// The same where the other end may go away meanwhile. What it says before must be right all the same.
     pub(crate) fn try_call<R: Request>(&mut self, version: i16, request: &R) -> io::Result<R::Response> {
+        let sent = self.try_send(version, request)?;
+        self.try_receive::<R>(sent)
+    }
+
+    /// Asks without waiting, where the other end may go away meanwhile.
+    pub(crate) fn try_send<R: Request>(&mut self, version: i16, request: &R) -> io::Result<Sent> {
         let (sent, frame) = self.number(version, request);
         self.stream.write_all(&frame)?;
+        Ok(sent)
+    }
+
+    /// The answer to a request, if the other end is still there to give it.
+    pub(crate) fn try_receive<R: Request>(&mut self, sent: Sent) -> io::Result<R::Response> {
         let frame = self.try_receive_frame()?;
         Ok(answer::<R>(sent, frame))
     }

@@ -129,7 +129,8 @@ fn open_counted(disk: &MemDisk, settings: LogSettings, how: OpenHow) -> (Opened,
     let counting = Counting::new(disk);
     let mut state = State::new();
     let disk: Arc<dyn Disk> = Arc::new(counting.clone());
-    let (_, opened) = Log::open(disk, &PathBuf::from(DIR), settings, how, &mut state).unwrap();
+    let (log, opened) = Log::open(disk, &PathBuf::from(DIR), settings, how, &mut state).unwrap();
+    assert_eq!(log.debt(), opened.scanned_bytes, "2.2: the next start would have it to do again");
     (opened, counting.read())
 }
 
