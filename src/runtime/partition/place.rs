@@ -221,8 +221,8 @@ impl Place {
             Owned::Loaded(owner) => Box::new(owner.into_source()),
             Owned::Gone => return,
         };
-        let view = salvage(&source, (&self.settings, &self.shared), now);
-        self.shared.publish(view);
+        let (view, reader) = salvage(&source, &self.settings, now);
+        self.shared.show_salvaged(view, reader);
         let readable = match view.watermark {
             ..0 => "nothing of it is served".to_owned(),
             end => format!("it is served below offset {end}"),

@@ -41,7 +41,7 @@ impl Log {
         }
         let text = format!("0\n{}\n{}", lines.len(), lines.concat());
         replace(&self.shared.place, COUNTS_FILE, text.as_bytes())?;
-        if !segments.iter().any(|segment| segment.aborted.has_tail()) {
+        if !segments.iter().any(|segment| segment.aborted.is_pending()) {
             self.aborted_counts = Names::Durable;
         }
         Ok(())
@@ -117,7 +117,8 @@ fn has_marker(segment: &Segment, entry: &Aborted) -> Result<bool, StoreError> {
     }
 }
 
-/// Makes all lists anew from the log's batches; in memory until the next checkpoint.
+/// Makes all lists anew from the log's batches; in memory until the next checkpoint, and nothing of the files changes
+/// before.
 pub(super) fn rebuild(found: &Found) -> Result<(), StoreError> {
     let first = found.segments.first().map_or(0, |segment| segment.base);
     let mut collect = Collect { engine: Partition::new(first, first), aborted: Vec::new() };

@@ -124,3 +124,69 @@ fn five_batches_of_a_producer_survive_without_any_snapshot_c_60_c_61() {
         }
     }
 }
+
+/// A log with two segments behind its last snapshot but one, whose point speaks of a snapshot older than its end.
+fn behind_its_snapshot(seed: u64) -> (Rig, OpenHow) {
+    let mut rig = Rig::new();
+    busy(&mut rig, 200, seed);
+    rig.checkpoint();
+    busy(&mut rig, 20, seed + 100);
+    let segments = rig.log.extents().len();
+    while rig.log.extents().len() == segments {
+        rig.append_data(1, 90, None);
+    }
+    let (snapshot, at) = (rig.state.0.snapshot(), rig.log.next_offset());
+    busy(&mut rig, 40, seed + 200);
+    rig.sync();
+    let point = rig.log.checkpoint(&snapshot, at).unwrap();
+    let how = OpenHow { point, log_start: 0, clean: false, witness: rig.log.next_offset() };
+    (rig, how)
+}
+
+#[test]
+fn reading_a_log_anew_changes_nothing_under_the_readers_it_has_t_513() {
+    for seed in 1..40 {
+        let (rig, how) = behind_its_snapshot(seed);
+        let end = rig.log.next_offset();
+        let spans = [(0, end), (0, 40), (how.point.unwrap().snapshot_at, end)];
+        let mut readers = vec![rig.log.reader()];
+        for turn in 0..3 {
+            let (log, opened, _) = open(&rig.disk, how).unwrap();
+            assert_eq!(opened.aborted, AbortedLists::Whole, "seed {seed}, turn {turn}: nothing is short");
+            readers.push(log.reader());
+            for (at, reader) in readers.iter().enumerate() {
+                for (from, upper) in spans {
+                    let found = reader.aborted(from, upper, ReadHow::Block).unwrap().unwrap();
+                    let want = aborted_oracle(&rig.aborted, from, upper);
+                    assert_eq!(found, want, "seed {seed}, turn {turn}, reader {at}, {from}..{upper}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_made_anew_are_changed_by_the_next_checkpoint_only_t_513() {
+    let names = |disk: &MemDisk| -> Vec<String> {
+        let names = disk.list(Path::new(DIR)).unwrap();
+        names.into_iter().filter(|name| name.ends_with(".txnindex")).collect()
+    };
+    for seed in 1..20 {
+        let (rig, how) = behind_its_snapshot(seed);
+        let (disk, end) = (rig.disk.clone(), rig.log.next_offset());
+        let path = Path::new(DIR).join(names(&disk).remove(0));
+        disk.damage(&path, &|bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - Aborted::BYTES)).unwrap();
+        let before: Vec<_> = names(&disk).iter().map(|name| disk.content(&Path::new(DIR).join(name)).unwrap()).collect();
+        let (mut log, opened, state) = open(&disk, how).unwrap();
+        assert_eq!(opened.aborted, AbortedLists::MadeAnew, "seed {seed}");
+        let after: Vec<_> = names(&disk).iter().map(|name| disk.content(&Path::new(DIR).join(name)).unwrap()).collect();
+        assert_eq!(before, after, "seed {seed}: not a byte of a list");
+        let want = aborted_oracle(&rig.aborted, 0, end);
+        let found = |log: &Log| log.reader().aborted(0, end, ReadHow::Block).unwrap().unwrap();
+        assert_eq!(found(&log), want, "seed {seed}");
+        let point = log.checkpoint(&state.0.snapshot(), end).unwrap();
+        assert_eq!(found(&log), want, "seed {seed}: written");
+        let (log, opened, _) = open(&disk, OpenHow { point, ..how }).unwrap();
+        assert_eq!((opened.aborted, found(&log)), (AbortedLists::Whole, want), "seed {seed}: once only");
+    }
+}
