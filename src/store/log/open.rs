@@ -159,7 +159,7 @@ impl Log {
         let stored = load_epochs(&found)?;
         let mut epochs = stored.clone();
         epochs.cut(found.next_offset.max(1));
-        let aborted = match are_whole(&found.place, &found.segments)? {
+        let aborted = match are_whole(&found.place, &found.segments, Offset::MAX)? {
             true => AbortedLists::Whole,
             false => AbortedLists::MadeAnew,
         };
