@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -26,6 +27,8 @@ pub struct Reads {
     memory: Arc<Semaphore>,
     memory_bytes: usize,
     blocking: Arc<Semaphore>,
+    /// Reads that were refused because no file could be opened.
+    refused: AtomicU64,
 }
 
 impl Default for Reads {
@@ -56,6 +59,7 @@ impl Reads {
             memory: Arc::new(Semaphore::new(memory_bytes)),
             memory_bytes,
             blocking: Arc::new(Semaphore::new(BLOCKING_READS)),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -258,7 +262,14 @@ impl Broker {
     /// A place that cannot be read is told once, by readiness and in the log: readers will come to it again and again.
     fn unreadable(&self, part: PartId, error: StoreError) -> Refusal {
         match error {
-            StoreError::Damaged(why) | StoreError::Full(why) => {
+            // Too many files are open: that passes, and says nothing of the partition.
+            StoreError::Full(why) => {
+                let before = self.reads.refused.fetch_add(1, Ordering::Relaxed);
+                if before.saturating_add(1).is_power_of_two() {
+                    tracing::warn!(part = part.0, why, before, "a read is refused for want of room");
+                }
+            }
+            StoreError::Damaged(why) => {
                 if self.router().partitions.note_unreadable(part, &why) {
                     tracing::error!(part = part.0, why, "a place of a partition cannot be read");
                 }
