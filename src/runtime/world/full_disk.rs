@@ -8,6 +8,7 @@ use crate::config::MarkerSync;
 use crate::engine::ledger::show::Shown;
 use crate::engine::{Outcome, PartId, Producer, Refusal};
 use crate::runtime::partition::published::Availability;
+use crate::store::disk::Disk;
 use crate::store::faults::{Fault, Operation, Rule};
 use crate::store::mem_disk::Cut;
 use crate::store::space::Limits;

@@ -75,7 +75,11 @@ impl<E: Entry> EntryFile<E> {
     }
 
     fn with(path: PathBuf, written: Written<E>) -> Self {
-        Self { path, state: RwLock::new(State { written, file: OnDisk::Nothing, tail: Vec::new() }), writing: Mutex::new(()) }
+        Self {
+            path,
+            state: RwLock::new(State { written, file: OnDisk::Nothing, tail: Vec::new() }),
+            writing: Mutex::new(()),
+        }
     }
 
     pub(super) fn push(&self, entry: E) {

@@ -176,7 +176,7 @@ fn lists_made_anew_are_changed_by_the_next_checkpoint_only_t_513() {
         let (rig, how) = behind_its_snapshot(seed);
         let (disk, end) = (rig.disk.clone(), rig.log.next_offset());
         let path = Path::new(DIR).join(names(&disk).remove(0));
-        disk.damage(&path, &|bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - <Aborted as EntryBytes>::BYTES)).unwrap();
+        disk.damage(&path, |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - <Aborted as EntryBytes>::BYTES)).unwrap();
         let before: Vec<_> =
             names(&disk).iter().map(|name| disk.content(&Path::new(DIR).join(name)).unwrap()).collect();
         let (mut log, opened, state) = open(&disk, how).unwrap();
@@ -223,4 +223,45 @@ fn a_damaged_log_whose_lists_are_short_shows_nothing_that_was_aborted_c_70_t_513
         }
     }
     assert!(shown > 0);
+}
+
+#[test]
+fn an_opening_leaves_no_file_of_a_sealed_segment_open() {
+    let mut rig = Rig::new();
+    busy(&mut rig, 250, 31);
+    rig.checkpoint();
+    let (disk, _, _, point) = rig.close();
+    for lost in [false, true] {
+        if lost {
+            disk.remove(&Path::new(DIR).join("00000000000000000000.txnindex")).unwrap();
+        }
+        let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
+        let (log, opened, _) = open(&disk, how).unwrap();
+        assert_eq!(opened.aborted == AbortedLists::MadeAnew, lost);
+        let segments = log.shared.segments();
+        assert!(segments.len() > 5 && segments.iter().rev().skip(1).all(|segment| !segment.is_open()), "lost {lost}");
+    }
+}
+
+#[test]
+fn what_is_shown_of_a_damaged_log_outlives_a_power_cut_c_70() {
+    let mut rig = Rig::new();
+    busy(&mut rig, 5, 3);
+    rig.checkpoint();
+    let synced = rig.log.next_offset();
+    for _ in 0..3 {
+        rig.append_data(1, 90, None);
+    }
+    let how = OpenHow { point: rig.point, log_start: 0, clean: false, witness: rig.log.next_offset() };
+    let names = rig.disk.list(Path::new(DIR)).unwrap();
+    let log = names.iter().rfind(|name| name.ends_with(".log")).unwrap();
+    let flip = |bytes: &mut Vec<u8>| *bytes.last_mut().unwrap() ^= 1;
+    rig.disk.damage(&Path::new(DIR).join(log), flip).unwrap();
+    let salvage = |disk: &MemDisk| {
+        let disk = Arc::new(disk.clone());
+        Log::open_damaged(disk, Path::new(DIR), SETTINGS, how, &mut State::new()).unwrap().end
+    };
+    let shown = salvage(&rig.disk);
+    assert!(shown > synced);
+    assert_eq!(salvage(&rig.disk.crash(Cut::LoseAll)), shown);
 }
