@@ -22,9 +22,16 @@ pub struct Readable {
     pub published: Published,
     pub(super) part: PartId,
     shared: Arc<Shared>,
+    reader: Option<LogReader>,
 }
 
 impl Readable {
+    /// The files are taken before the view: while they are the partition's own, so is the view.
+    pub(super) fn of(part: PartId, shared: Arc<Shared>) -> Self {
+        let reader = shared.reader();
+        Self { published: shared.published(), part, shared, reader }
+    }
+
     /// To be told when the view changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Published> {
@@ -35,7 +42,7 @@ impl Readable {
     /// [`LeaderEpochs::end_of`](crate::engine::log::LeaderEpochs::end_of) (F-752).
     #[must_use]
     pub fn epoch_end(&self, requested: i32, current: i32, end: Offset) -> (i32, Offset) {
-        self.shared.reader().map_or((-1, -1), |reader| reader.epoch_end(requested, current, end))
+        self.reader.as_ref().map_or((-1, -1), |reader| reader.epoch_end(requested, current, end))
     }
 
     /// Whether the log start has moved beyond an offset since the view was taken. It is published before anything goes,
@@ -44,9 +51,20 @@ impl Readable {
         self.shared.published().log_start > offset
     }
 
-    /// The files as they are now: a partition that was read anew after a failed write has others.
+    /// The files as they were when the view was taken.
     pub(super) fn reader(&self) -> Result<LogReader, Refusal> {
-        self.shared.reader().ok_or(Refusal::KafkaStorageError)
+        self.reader.clone().ok_or(Refusal::KafkaStorageError)
+    }
+
+    /// Whether the partition was read anew since the view was taken, after a failed write or because it is damaged: its
+    /// owner may have changed the indexes by now, and what was read of them is not to be believed, no more than that
+    /// they cannot be read. To be looked at last. Nothing changes before readers have the new files.
+    pub(super) fn is_replaced(&self) -> bool {
+        match (&self.reader, self.shared.reader()) {
+            (Some(then), Some(now)) => !then.is_same(&now),
+            (Some(_) | None, None) => false,
+            (None, Some(_)) => true,
+        }
     }
 }
 
@@ -101,11 +119,12 @@ impl Broker {
         let mut watch = shared.watch();
         self.router().deliver(Post::Part(part, PartLetter::Load));
         let loaded = watch.wait_for(|now| now.availability != Availability::Unloaded);
-        let published = match tokio::time::timeout(OPENING, loaded).await {
-            Ok(Ok(published)) => *published,
-            Ok(Err(_)) | Err(_) => return Err(Refusal::NotLeaderOrFollower),
-        };
-        bounds(&published).map(|_| Readable { published, part, shared })
+        let opened = matches!(tokio::time::timeout(OPENING, loaded).await, Ok(Ok(_)));
+        let readable = Readable::of(part, shared);
+        if !opened || readable.published.availability == Availability::Unloaded {
+            return Err(Refusal::NotLeaderOrFollower);
+        }
+        bounds(&readable.published).map(|_| readable)
     }
 
     /// A partition to read from if it is loaded; `None` when [`Self::readable`] would have to wait.
@@ -114,10 +133,9 @@ impl Broker {
         let Some(slot) = self.router().partitions.slot(part) else {
             return Some(Err(Refusal::UnknownTopicOrPartition));
         };
-        let shared = Arc::clone(&slot.shared);
-        let published = shared.published();
-        let loaded = published.availability != Availability::Unloaded;
-        loaded.then(|| bounds(&published).map(|_| Readable { published, part, shared }))
+        let readable = Readable::of(part, Arc::clone(&slot.shared));
+        let loaded = readable.published.availability != Availability::Unloaded;
+        loaded.then(|| bounds(&readable.published).map(|_| readable))
     }
 
     /// The first offset of a partition as readers know it; -1 of one that is not served (T-318).

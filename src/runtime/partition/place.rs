@@ -8,7 +8,7 @@ use super::published::{Availability, Published, Shared};
 use super::turn::{SEALED_DAMAGED, sealed};
 use super::{PartitionOwner, Settings, Turn};
 use crate::engine::partition::MarkOrder;
-use crate::engine::{Now, PartId, Refusal};
+use crate::engine::{Now, Offset, PartId, Refusal};
 use crate::runtime::post::{Answer, LedgerLetter, MarkResult, PartLetter, Post, SealState, Sealed};
 use crate::store::StoreError;
 use crate::store::log::delete_dir_of;
@@ -216,13 +216,15 @@ impl Place {
     /// everything else runs. The files stay as they are: another start after they were put right serves them again.
     fn quarantine(&mut self, why: String, now: Now) {
         self.owes.clear();
-        let source = match std::mem::replace(&mut self.owned, Owned::Gone) {
-            Owned::Unloaded(source) | Owned::Damaged(_, source) => source,
-            Owned::Loaded(owner) => Box::new(owner.into_source()),
+        let (source, synced) = match std::mem::replace(&mut self.owned, Owned::Gone) {
+            Owned::Unloaded(source) | Owned::Damaged(_, source) => (source, None),
+            Owned::Loaded(owner) => {
+                (Box::new(owner.into_source()), Some(Offset::try_from(self.shared.lane.is_at()).unwrap_or(0)))
+            }
             Owned::Gone => return,
         };
-        let view = salvage(&source, (&self.settings, &self.shared), now);
-        self.shared.publish(view);
+        let (view, reader) = salvage(&source, &self.settings, synced, now);
+        self.shared.show_salvaged(view, reader);
         let readable = match view.watermark {
             ..0 => "nothing of it is served".to_owned(),
             end => format!("it is served below offset {end}"),

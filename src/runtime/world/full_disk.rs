@@ -8,6 +8,7 @@ use crate::config::MarkerSync;
 use crate::engine::ledger::show::Shown;
 use crate::engine::{Outcome, PartId, Producer, Refusal};
 use crate::runtime::partition::published::Availability;
+use crate::store::disk::Disk;
 use crate::store::faults::{Fault, Operation, Rule};
 use crate::store::mem_disk::Cut;
 use crate::store::space::Limits;
@@ -172,9 +173,7 @@ fn no_room_to_read_a_partition_anew_ends_nothing_and_forgets_no_permission_c_66(
         let dir = world.log_dir(p).display().to_string();
         // The write fails, and so does whatever a reading anew would have to write.
         world.disk.faults().add(Rule::always(Operation::Write, &format!("{dir}/"), Fault::NoSpace));
-        let index = world.log_dir(p).join("00000000000000000000.timeindex");
-        world.disk.damage(&index, |bytes| bytes.extend([0; 12])).unwrap();
-        world.disk.faults().add(Rule::always(Operation::Truncate, ".timeindex", Fault::NoSpace));
+        world.disk.remove(&world.log_dir(p).join("partition.metadata")).unwrap();
         assert_eq!(world.plain("x", p), Err(Refusal::KafkaStorageError));
         assert!(world.broken.is_none() && world.parts[&p].place.waits_for_room());
         // Letters of every kind meanwhile.
