@@ -244,7 +244,8 @@ impl Partitions {
             return;
         }
         let letters = slot.letters();
-        if !letters.iter().all(writes_nothing) {
+        // An owner that waits for room would read its partition anew first, and the sender must not wait for that.
+        if !letters.iter().all(writes_nothing) || slot.place.lock().waits_for_room() {
             slot.put_back(letters);
             self.turns.push(Arc::clone(slot));
             return;

@@ -125,6 +125,11 @@ impl PartitionOwner {
             self.sync_written()?;
         }
         let point = match self.log.checkpoint(&snapshot, at) {
+            // It is to make room.
+            Err(StoreError::Full(_)) if self.settings.space.spend_reserve()? => self.log.checkpoint(&snapshot, at),
+            made => made,
+        };
+        let point = match point {
             Ok(point) => point,
             Err(error @ StoreError::Broken(_)) => return Err(error),
             Err(error @ (StoreError::Full(_) | StoreError::Damaged(_))) => {

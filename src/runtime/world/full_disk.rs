@@ -10,7 +10,7 @@ use crate::engine::{Outcome, PartId, Producer, Refusal};
 use crate::runtime::partition::published::Availability;
 use crate::store::faults::{Fault, Operation, Rule};
 use crate::store::mem_disk::Cut;
-use crate::store::space::Limits;
+use crate::store::space::{Limits, Renewed};
 
 const MODES: [MarkerSync; 2] = [MarkerSync::Answer, MarkerSync::Redo];
 
@@ -32,7 +32,7 @@ impl World {
 
     fn set_aside(&self) {
         self.part_settings.space.measure().unwrap();
-        assert!(self.part_settings.space.renew_reserve().unwrap());
+        assert!(matches!(self.part_settings.space.renew_reserve(), Ok(Renewed::Made)));
     }
 
     /// Until markers are asked for, and no further.
