@@ -84,7 +84,9 @@ enum Reserve {
     /// Not made yet, or not to be made.
     #[default]
     Absent,
-    There { bytes: u64 },
+    There {
+        bytes: u64,
+    },
     /// Given up for something that found the disk full.
     Spent,
 }
@@ -137,8 +139,7 @@ impl Space {
     /// measured yet.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, limits: Limits) -> Self {
-        let reserve =
-            disk.size(Path::new(RESERVE)).map_or(Reserve::Absent, |bytes| Reserve::There { bytes });
+        let reserve = disk.size(Path::new(RESERVE)).map_or(Reserve::Absent, |bytes| Reserve::There { bytes });
         let state = Mutex::new(State { reserve, ..State::default() });
         let space = Self { disk, limits, low: AtomicBool::new(false), state, placing: Mutex::new(()) };
         if let Err(error) = space.remove_unfinished() {
