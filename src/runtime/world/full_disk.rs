@@ -234,6 +234,10 @@ fn an_orphan_in_a_partition_that_a_start_had_no_room_to_open_is_closed_when_it_i
     world.load(p);
     assert_eq!(world.published(p).availability, Availability::Open);
     assert_eq!(world.markers(p), [(c, Outcome::Abort, 2)], "and not the one that the ledger knows");
+    // Its permission is given anew when it is asked for.
+    let verified = world.ask_verify("a", a, p);
+    world.run_to_rest();
+    assert_eq!(world.verdict(verified), Ok(()));
     world.produce("a", (a, 1), p);
     assert_eq!(world.end("a", a, Outcome::Commit), Ok(()));
     assert_eq!((world.last_stable(p), world.read_committed(p).len()), (world.watermark(p), 2));
