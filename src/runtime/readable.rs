@@ -15,6 +15,8 @@ use crate::store::log::LogReader;
 /// How long a reader waits for a partition to be opened before it is told to come again: one that cannot be opened
 /// for want of space is tried anew only when asked.
 const OPENING: Duration = Duration::from_secs(10);
+/// How long even the most impatient reader waits: most partitions are open by then, and he need not come again.
+const OPENING_LEAST: Duration = Duration::from_millis(200);
 
 /// A partition as readers have it.
 pub struct Readable {
@@ -111,6 +113,15 @@ impl Broker {
     /// `UnknownTopicOrPartition`; `KafkaStorageError` for a damaged one; `NotLeaderOrFollower` when it does not open
     /// in time.
     pub async fn readable(&self, part: PartId) -> Result<Readable, Refusal> {
+        self.readable_within(part, OPENING).await
+    }
+
+    /// As [`readable`](Self::readable), for a reader who waits no longer than `patience`, and not while the broker ends:
+    /// a partition that cannot be opened must not hold up others that he asked for as well.
+    ///
+    /// # Errors
+    /// As [`readable`](Self::readable).
+    pub async fn readable_within(&self, part: PartId, patience: Duration) -> Result<Readable, Refusal> {
         if let Some(readable) = self.readable_now(part) {
             return readable;
         }
@@ -119,7 +130,11 @@ impl Broker {
         let mut watch = shared.watch();
         self.router().deliver(Post::Part(part, PartLetter::Load));
         let loaded = watch.wait_for(|now| now.availability != Availability::Unloaded);
-        let opened = matches!(tokio::time::timeout(OPENING, loaded).await, Ok(Ok(_)));
+        let opened = tokio::select! {
+            loaded = loaded => loaded.is_ok(),
+            () = tokio::time::sleep(patience.clamp(OPENING_LEAST, OPENING)) => false,
+            () = self.stopping() => false,
+        };
         let readable = Readable::of(part, shared);
         if !opened || readable.published.availability == Availability::Unloaded {
             return Err(Refusal::NotLeaderOrFollower);
