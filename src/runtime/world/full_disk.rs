@@ -223,10 +223,11 @@ fn an_orphan_in_a_partition_that_a_start_had_no_room_to_open_is_closed_when_it_i
     world.add("c", c, &[p]);
     world.produce("c", (c, 0), p);
     world.db = super::Db::Fake(older);
-    let index = world.log_dir(p).join("00000000000000000000.timeindex");
+    let dir = world.log_dir(p);
     let disk = world.disk.killed();
-    disk.damage(&index, |bytes| bytes.extend([0; 12])).unwrap();
-    disk.faults().add(Rule::always(Operation::Truncate, ".timeindex", Fault::NoSpace));
+    // What an opening has to write finds no room.
+    disk.remove(&dir.join("partition.metadata")).unwrap();
+    disk.faults().add(Rule::always(Operation::Write, &format!("{}/", dir.display()), Fault::NoSpace));
     world.restart(disk, usize::MAX);
     assert_eq!(world.published(p).availability, Availability::Unloaded, "no room");
     world.disk.faults().lift();
