@@ -197,6 +197,11 @@ impl Edge {
                 answered.push(Answered { exchange, reply });
             }
         }
+        // What one step lets go has no order of its own. Of two owners told by it the older was there first.
+        answered.sort_by_key(|answered| match answered.reply {
+            Reply::Producer(producer) => (producer.id, producer.epoch),
+            _ => (i64::MIN, 0),
+        });
         answered
     }
 
