@@ -108,8 +108,12 @@ impl<'a> Rounds<'a> {
         let mut rest = self.settle(at_rest)?;
         for (part, stable, watermark) in &rest.ends {
             let from = self.checked.insert(*part, *stable).unwrap_or(0);
-            let read = self.asker.read(View::Uncommitted, *part, (from, *watermark))
-                && self.asker.read(View::Committed, *part, (from, *stable));
+            // A partition that is being opened, or was read anew, asks its reader to come again.
+            let read = (0..40).any(|tries| {
+                std::thread::sleep(Duration::from_millis(if tries == 0 { 0 } else { 250 }));
+                self.asker.read(View::Uncommitted, *part, (from, *watermark))
+                    && self.asker.read(View::Committed, *part, (from, *stable))
+            });
             if !read {
                 return Err(Failed::new(&format!("{part} cannot be read")));
             }
