@@ -221,19 +221,12 @@ impl Segment {
             None if count == 0 && self.bytes() > 0 => self.measure()?.0.largest,
             None => None,
         };
-        // The owner may have appended meanwhile, and what it says holds.
-        let mut slot = self.largest.lock();
-        match *slot {
-            Largest::Known(largest) => Ok(largest),
-            Largest::Unknown => {
-                *slot = Largest::Known(largest);
-                Ok(largest)
-            }
-        }
+        self.set_largest(largest);
+        Ok(largest)
     }
 
-    /// Makes the indexes of a sealed segment anew from all its headers; once only. In memory, for any reader may find out
-    /// that they are wrong, and only the owner writes: at its next checkpoint.
+    /// Makes the indexes of a sealed segment anew from all its headers; once only. Where there is no room for the files
+    /// the entries stay in memory.
     pub(super) fn rebuild_indexes(&self) -> Result<(), StoreError> {
         if self.rebuilt.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -243,7 +236,11 @@ impl Segment {
         self.offsets.replace(self.disk(), offsets)?;
         self.times.replace(self.disk(), times)?;
         self.set_largest(growth.largest);
-        Ok(())
+        let flushed = self.offsets.flush(self.disk(), &|_| true).and_then(|_| self.times.flush(self.disk(), &|_| true));
+        match flushed {
+            Ok(_) | Err(StoreError::Full(_)) => Ok(()),
+            Err(error @ (StoreError::Damaged(_) | StoreError::Broken(_))) => Err(error),
+        }
     }
 
     /// Where to begin looking for the batch with offset `from`: at or before it. Waits.
@@ -285,7 +282,7 @@ impl Segment {
 
     /// Whether any index has entries that are only in memory.
     pub(super) fn has_pending_entries(&self) -> bool {
-        self.offsets.is_pending() || self.times.is_pending() || self.aborted.is_pending()
+        self.offsets.has_tail() || self.times.has_tail() || self.aborted.has_tail()
     }
 
     fn measure(&self) -> Result<(Growth, Vec<OffsetEntry>, Vec<TimeEntry>), StoreError> {

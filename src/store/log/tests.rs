@@ -12,7 +12,6 @@ mod read;
 mod recovery;
 mod retain;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
