@@ -7,6 +7,7 @@ use std::time::Duration;
 use oncelog::config::{Command, Config, ConfigError, Flags, Loaded, Surroundings, flags};
 use oncelog::http::probe;
 use oncelog::{server, telemetry};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -51,6 +52,16 @@ fn act() -> Result<(), Failure> {
     }
 }
 
+/// Lets the process have as many files open as it is allowed to: each segment that is read and each client takes one.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => tracing::info!(from = limit.current, to = limit.maximum, "limit of open files"),
+        Err(error) => tracing::warn!(limit = limit.current, %error, "the limit of open files stays"),
+    }
+}
+
 fn load(flags: &Flags) -> Result<Loaded, ConfigError> {
     Config::load(flags, &Surroundings::of_process())
 }
@@ -69,6 +80,7 @@ fn serve(loaded: Loaded) -> Result<(), Failure> {
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }
+    raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("oncelog")

@@ -78,7 +78,7 @@ fn names(request: &FetchRequest) -> impl Iterator<Item = &TopicName> {
 /// Waits until there is enough to answer with, or for as long as the client will wait and the broker serves, then reads
 /// (F-727, T-516).
 async fn fetch(ctx: &Ctx, call: &Call, request: &FetchRequest, isolation: Isolation, wishes: &Wishes) -> Vec<Served> {
-    let mut asked = open::open(ctx, request).await;
+    let mut asked = open::open(ctx, request, wishes.max_wait).await;
     let mut patience = pin!(patience(ctx, wishes.max_wait));
     let mut is_over = wishes.max_wait.is_zero();
     loop {

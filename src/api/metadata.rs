@@ -141,6 +141,10 @@ async fn make(ctx: &Ctx, specs: Vec<CreateTopic>) -> BTreeMap<String, Refusal> {
     let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     match ctx.broker.create_topics(specs).await {
         Ok(made) => {
+            let no_room = made.iter().filter(|(_, result)| matches!(result, Err((Refusal::KafkaStorageError, _))));
+            for (topic, _) in no_room {
+                tracing::warn!(topic, "not made at its first use: too little room on the disk");
+            }
             let refused = made.into_iter().filter_map(|(name, result)| result.err().map(|(why, _)| (name, told(why))));
             refused.collect()
         }

@@ -12,7 +12,7 @@ pub(super) fn live() -> Response<Full<Bytes>> {
     text(StatusCode::OK, "alive\n")
 }
 
-/// 200 when clients can be served, else 503; each reason on a line of its own.
+/// 200 when clients can be served, else 503; each reason, or warning, on a line of its own.
 pub(super) fn ready(readiness: &Readiness) -> Response<Full<Bytes>> {
     let (status, first) =
         if readiness.ready { (StatusCode::OK, "ready\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "not ready\n") };

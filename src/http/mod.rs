@@ -27,7 +27,7 @@ use crate::metrics::{self, Metrics};
 
 /// What the admin port needs from the broker. Called often and from any thread; must not block.
 pub trait Admin: Send + Sync {
-    /// Whether clients can be served, and if not, why.
+    /// Whether clients can be served, and if not, why; also what an operator should look after though they are.
     fn readiness(&self) -> Readiness;
 
     /// Sets the gauges that are read off the broker's state, just before they are shown.

@@ -94,6 +94,10 @@ async fn not_ready_is_503_with_the_reasons_and_the_probe_repeats_them() {
     assert!(answer.ends_with("\r\n\r\nnot ready\n- the disk is full\n- 2 markers are owed\n"), "{answer}");
     assert!(running.ask("GET", "/livez").await.starts_with("HTTP/1.1 200 "));
     assert_eq!(running.probe().await, Err("not ready; the disk is full; 2 markers are owed".to_owned()));
+    *running.broker.readiness.lock() = Readiness { ready: true, reasons: vec!["little room".to_owned()] };
+    let answer = running.ask("GET", "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nready\n- little room\n"), "{answer}");
+    assert_eq!(running.probe().await, Ok(()), "a warning");
 }
 
 #[tokio::test]

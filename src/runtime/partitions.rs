@@ -10,8 +10,8 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 use crate::clock::Clock;
-use crate::engine::PartId;
 use crate::engine::partition::MarkOrder;
+use crate::engine::{PartId, Producer};
 use crate::metrics::SyncedFile;
 use crate::runtime::ledger::thread::elapsed;
 use crate::runtime::line::Line;
@@ -139,10 +139,12 @@ impl Partitions {
         self.put_slot(part, shared, place);
     }
 
-    /// Adds a partition that a start had no room to open: it is not served until these markers are written.
-    pub fn add_unopened(&self, part: PartId, source: Source, owes: Owes) {
+    /// Adds a partition that a start had no room to open: it is not served until these markers are written, and what its
+    /// log holds open is compared with what the ledger knew to be.
+    pub fn add_unopened(&self, part: PartId, source: Source, (known, owes): (Vec<Producer>, Owes)) {
         let shared = Arc::new(Shared::unloaded());
-        let place = Place::unloaded(part, source, (self.settings.clone(), Arc::clone(&shared))).owing(owes);
+        let place = Place::unloaded(part, source, (self.settings.clone(), Arc::clone(&shared)));
+        let place = place.uncompared(known).owing(owes);
         self.put_slot(part, shared, place);
     }
 
@@ -244,7 +246,8 @@ impl Partitions {
             return;
         }
         let letters = slot.letters();
-        if !letters.iter().all(writes_nothing) {
+        // An owner that waits for room would read its partition anew first, and the sender must not wait for that.
+        if !letters.iter().all(writes_nothing) || slot.place.lock().waits_for_room() {
             slot.put_back(letters);
             self.turns.push(Arc::clone(slot));
             return;

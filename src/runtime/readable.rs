@@ -15,6 +15,8 @@ use crate::store::log::LogReader;
 /// How long a reader waits for a partition to be opened before it is told to come again: one that cannot be opened
 /// for want of space is tried anew only when asked.
 const OPENING: Duration = Duration::from_secs(10);
+/// How long even the most impatient reader waits: most partitions are open by then, and he need not come again.
+const OPENING_LEAST: Duration = Duration::from_millis(200);
 
 /// A partition as readers have it.
 pub struct Readable {
@@ -22,9 +24,16 @@ pub struct Readable {
     pub published: Published,
     pub(super) part: PartId,
     shared: Arc<Shared>,
+    reader: Option<LogReader>,
 }
 
 impl Readable {
+    /// The files are taken before the view: while they are the partition's own, so is the view.
+    pub(super) fn of(part: PartId, shared: Arc<Shared>) -> Self {
+        let reader = shared.reader();
+        Self { published: shared.published(), part, shared, reader }
+    }
+
     /// To be told when the view changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Published> {
@@ -35,7 +44,7 @@ impl Readable {
     /// [`LeaderEpochs::end_of`](crate::engine::log::LeaderEpochs::end_of) (F-752).
     #[must_use]
     pub fn epoch_end(&self, requested: i32, current: i32, end: Offset) -> (i32, Offset) {
-        self.shared.reader().map_or((-1, -1), |reader| reader.epoch_end(requested, current, end))
+        self.reader.as_ref().map_or((-1, -1), |reader| reader.epoch_end(requested, current, end))
     }
 
     /// Whether the log start has moved beyond an offset since the view was taken. It is published before anything goes,
@@ -44,9 +53,20 @@ impl Readable {
         self.shared.published().log_start > offset
     }
 
-    /// The files as they are now: a partition that was read anew after a failed write has others.
+    /// The files as they were when the view was taken.
     pub(super) fn reader(&self) -> Result<LogReader, Refusal> {
-        self.shared.reader().ok_or(Refusal::KafkaStorageError)
+        self.reader.clone().ok_or(Refusal::KafkaStorageError)
+    }
+
+    /// Whether the partition was read anew since the view was taken, after a failed write or because it is damaged: its
+    /// owner may have changed the indexes by now, and what was read of them is not to be believed, no more than that
+    /// they cannot be read. To be looked at last. Nothing changes before readers have the new files.
+    pub(super) fn is_replaced(&self) -> bool {
+        match (&self.reader, self.shared.reader()) {
+            (Some(then), Some(now)) => !then.is_same(&now),
+            (Some(_) | None, None) => false,
+            (None, Some(_)) => true,
+        }
     }
 }
 
@@ -93,6 +113,15 @@ impl Broker {
     /// `UnknownTopicOrPartition`; `KafkaStorageError` for a damaged one; `NotLeaderOrFollower` when it does not open
     /// in time.
     pub async fn readable(&self, part: PartId) -> Result<Readable, Refusal> {
+        self.readable_within(part, OPENING).await
+    }
+
+    /// As [`readable`](Self::readable), for a reader who waits no longer than `patience`, and not while the broker ends:
+    /// a partition that cannot be opened must not hold up others that he asked for as well.
+    ///
+    /// # Errors
+    /// As [`readable`](Self::readable).
+    pub async fn readable_within(&self, part: PartId, patience: Duration) -> Result<Readable, Refusal> {
         if let Some(readable) = self.readable_now(part) {
             return readable;
         }
@@ -101,11 +130,16 @@ impl Broker {
         let mut watch = shared.watch();
         self.router().deliver(Post::Part(part, PartLetter::Load));
         let loaded = watch.wait_for(|now| now.availability != Availability::Unloaded);
-        let published = match tokio::time::timeout(OPENING, loaded).await {
-            Ok(Ok(published)) => *published,
-            Ok(Err(_)) | Err(_) => return Err(Refusal::NotLeaderOrFollower),
+        let opened = tokio::select! {
+            loaded = loaded => loaded.is_ok(),
+            () = tokio::time::sleep(patience.clamp(OPENING_LEAST, OPENING)) => false,
+            () = self.stopping() => false,
         };
-        bounds(&published).map(|_| Readable { published, part, shared })
+        let readable = Readable::of(part, shared);
+        if !opened || readable.published.availability == Availability::Unloaded {
+            return Err(Refusal::NotLeaderOrFollower);
+        }
+        bounds(&readable.published).map(|_| readable)
     }
 
     /// A partition to read from if it is loaded; `None` when [`Self::readable`] would have to wait.
@@ -114,10 +148,9 @@ impl Broker {
         let Some(slot) = self.router().partitions.slot(part) else {
             return Some(Err(Refusal::UnknownTopicOrPartition));
         };
-        let shared = Arc::clone(&slot.shared);
-        let published = shared.published();
-        let loaded = published.availability != Availability::Unloaded;
-        loaded.then(|| bounds(&published).map(|_| Readable { published, part, shared }))
+        let readable = Readable::of(part, Arc::clone(&slot.shared));
+        let loaded = readable.published.availability != Availability::Unloaded;
+        loaded.then(|| bounds(&readable.published).map(|_| readable))
     }
 
     /// The first offset of a partition as readers know it; -1 of one that is not served (T-318).

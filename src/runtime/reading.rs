@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -26,6 +27,8 @@ pub struct Reads {
     memory: Arc<Semaphore>,
     memory_bytes: usize,
     blocking: Arc<Semaphore>,
+    /// Reads that were refused because no file could be opened.
+    refused: AtomicU64,
 }
 
 impl Default for Reads {
@@ -56,6 +59,7 @@ impl Reads {
             memory: Arc::new(Semaphore::new(memory_bytes)),
             memory_bytes,
             blocking: Arc::new(Semaphore::new(BLOCKING_READS)),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -163,11 +167,9 @@ impl Broker {
     /// # Errors
     /// `OffsetOutOfRange` when they were removed just now; `KafkaStorageError`.
     pub async fn read(&self, readable: &Readable, span: Span) -> Result<Batches, Refusal> {
-        let reader = readable.reader()?;
-        let part = readable.part;
-        let mut outcome = reader.read(&span.wish(ReadHow::NoWait)).map_err(|error| self.unreadable(part, error))?;
+        let mut outcome = self.settled(readable, readable.reader()?.read(&span.wish(ReadHow::NoWait)))?;
         if outcome == ReadOutcome::WouldBlock {
-            outcome = self.blocking((part, reader), move |reader| reader.read(&span.wish(ReadHow::Block))).await?;
+            outcome = self.blocking(readable, move |reader| reader.read(&span.wish(ReadHow::Block))).await?;
         }
         match outcome {
             ReadOutcome::Bytes { .. } if readable.starts_after(span.from) => Err(Refusal::OffsetOutOfRange),
@@ -188,10 +190,9 @@ impl Broker {
         from: Offset,
         upper: Offset,
     ) -> Result<Vec<(i64, Offset)>, Refusal> {
-        let (part, reader) = (readable.part, readable.reader()?);
-        let mut found = reader.aborted(from, upper, ReadHow::NoWait).map_err(|error| self.unreadable(part, error))?;
+        let mut found = self.settled(readable, readable.reader()?.aborted(from, upper, ReadHow::NoWait))?;
         if found.is_none() {
-            found = self.blocking((part, reader), move |reader| reader.aborted(from, upper, ReadHow::Block)).await?;
+            found = self.blocking(readable, move |reader| reader.aborted(from, upper, ReadHow::Block)).await?;
         }
         // Looked at last: an index may have gone while it was read, and with it the word that a transaction was aborted.
         if readable.starts_after(from) {
@@ -206,7 +207,7 @@ impl Broker {
     /// `KafkaStorageError`.
     pub async fn find_time(&self, readable: &Readable, wanted: i64, within: Range<Offset>) -> Result<Found, Refusal> {
         let find = move |reader: &LogReader| reader.offset_for_timestamp(wanted, within);
-        self.blocking((readable.part, readable.reader()?), find).await
+        self.blocking(readable, find).await
     }
 
     /// The earliest record that holds the largest timestamp, if it lies within the range (T-522).
@@ -215,7 +216,7 @@ impl Broker {
     /// `KafkaStorageError`.
     pub async fn find_latest_time(&self, readable: &Readable, within: Range<Offset>) -> Result<Found, Refusal> {
         let find = move |reader: &LogReader| reader.max_timestamp(within);
-        self.blocking((readable.part, readable.reader()?), find).await
+        self.blocking(readable, find).await
     }
 
     /// The leader epoch in which the record at `offset` was written, if there is one.
@@ -223,16 +224,17 @@ impl Broker {
     /// # Errors
     /// `KafkaStorageError`.
     pub async fn epoch_at(&self, readable: &Readable, offset: Offset) -> Result<Option<i32>, Refusal> {
-        self.blocking((readable.part, readable.reader()?), move |reader| reader.epoch_at(offset)).await
+        self.blocking(readable, move |reader| reader.epoch_at(offset)).await
     }
 
     /// Runs what waits for the device on another thread. A caller that goes away leaves it to end by itself, still
     /// counted among those that run.
     async fn blocking<T: Send + 'static>(
         &self,
-        (part, reader): (PartId, LogReader),
+        readable: &Readable,
         work: impl FnOnce(&LogReader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Refusal> {
+        let reader = readable.reader()?;
         let turn = Arc::clone(&self.reads.blocking).acquire_owned().await;
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&reader);
@@ -240,7 +242,7 @@ impl Broker {
             done
         });
         match done.await {
-            Ok(done) => done.map_err(|error| self.unreadable(part, error)),
+            Ok(done) => self.settled(readable, done),
             Err(error) => {
                 tracing::error!(%error, "a read was given up");
                 Err(Refusal::KafkaStorageError)
@@ -248,10 +250,26 @@ impl Broker {
         }
     }
 
+    /// What a read came to, unless its files were replaced meanwhile: then neither what it found counts nor that it failed,
+    /// and the client asks again.
+    fn settled<T>(&self, readable: &Readable, done: Result<T, StoreError>) -> Result<T, Refusal> {
+        if readable.is_replaced() {
+            return Err(Refusal::KafkaStorageError);
+        }
+        done.map_err(|error| self.unreadable(readable.part, error))
+    }
+
     /// A place that cannot be read is told once, by readiness and in the log: readers will come to it again and again.
     fn unreadable(&self, part: PartId, error: StoreError) -> Refusal {
         match error {
-            StoreError::Damaged(why) | StoreError::Full(why) => {
+            // Too many files are open: that passes, and says nothing of the partition.
+            StoreError::Full(why) => {
+                let before = self.reads.refused.fetch_add(1, Ordering::Relaxed);
+                if before.saturating_add(1).is_power_of_two() {
+                    tracing::warn!(part = part.0, why, before, "a read is refused for want of room");
+                }
+            }
+            StoreError::Damaged(why) => {
                 if self.router().partitions.note_unreadable(part, &why) {
                     tracing::error!(part = part.0, why, "a place of a partition cannot be read");
                 }

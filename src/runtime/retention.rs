@@ -21,6 +21,8 @@ use crate::store::log::may_expire;
 pub enum SweepLetter {
     /// A clock moved (tests).
     Wake,
+    /// There is little room: sweep at once.
+    Now,
     /// Stop.
     Stop,
 }
@@ -68,7 +70,7 @@ fn has_expired(router: &Router, part: PartId, retention: &Retention, now: Now) -
     }
 }
 
-/// Sweeps every `interval_ms`, first after that time, until told to stop.
+/// Sweeps every `interval_ms`, first after that time, and when told to, until told to stop.
 pub fn drive(
     letters: &Receiver<SweepLetter>,
     levels: &BrokerLevels,
@@ -83,6 +85,7 @@ pub fn drive(
         };
         match letter {
             Ok(SweepLetter::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(SweepLetter::Now) => due_mono_ms = clock.now().mono_ms,
             Ok(SweepLetter::Wake) | Err(RecvTimeoutError::Timeout) => {}
         }
         let now = clock.now();

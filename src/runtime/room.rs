@@ -1,19 +1,29 @@
 //! Looks after the disk's room: measures it, says when it gets low and when it is back, sets some aside.
 
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use crate::engine::Now;
 use crate::runtime::post::LedgerLetter;
+use crate::runtime::retention::SweepLetter;
 use crate::runtime::router::Router;
-use crate::store::space::{Measured, Room, Space};
+use crate::store::space::{Measured, Renewed, Room, Space, why_low};
 
 /// Between two looks, in milliseconds. A fast disk takes less than the low mark in that time.
 const LOOK_MS: i64 = 1_000;
+/// Longest pause after room could not be set aside, in milliseconds: trying fills a disk that shows more room than it has.
+const MOST_PAUSE_MS: i64 = 3_600_000;
 
 /// Who looks. A plain value that a thread of its own drives, since the disk may make it wait.
 pub struct RoomWatch {
     space: Arc<Space>,
+    sweeps: Sender<SweepLetter>,
     next_mono_ms: i64,
+    /// When room is to be set aside again, and how long the pause before was.
+    renew_mono_ms: i64,
+    pause_ms: i64,
+    /// The room that was told of last.
+    said: Room,
     /// Times the reserve had been given up at the last look.
     spent: u64,
     told: Told,
@@ -27,10 +37,19 @@ enum Told {
 }
 
 impl RoomWatch {
-    /// Looks after `space`.
+    /// Looks after `space`; has what may go swept away when it gets low.
     #[must_use]
-    pub fn new(space: Arc<Space>) -> Self {
-        Self { space, next_mono_ms: 0, spent: 0, told: Told::Nothing }
+    pub fn new(space: Arc<Space>, sweeps: Sender<SweepLetter>) -> Self {
+        Self {
+            space,
+            sweeps,
+            next_mono_ms: 0,
+            renew_mono_ms: 0,
+            pause_ms: 0,
+            said: Room::Ample,
+            spent: 0,
+            told: Told::Nothing,
+        }
     }
 
     /// The first look, which sets nothing aside: that takes a while.
@@ -49,30 +68,42 @@ impl RoomWatch {
         }
         self.next_mono_ms = now.mono_ms.saturating_add(LOOK_MS);
         self.look(now, router);
-        match self.space.renew_reserve() {
-            Ok(true) => tracing::info!("disk space set aside for what must be stored when the disk is full"),
-            Ok(false) => {}
-            Err(error) => self.tell(&format!("no disk space can be set aside: {error}")),
+        if now.mono_ms >= self.renew_mono_ms {
+            self.renew(now, router);
         }
         router.partitions.try_again(router);
         self.next_mono_ms
     }
 
+    fn renew(&mut self, now: Now, router: &Router) {
+        match self.space.renew_reserve() {
+            Ok(Renewed::Made) => {
+                self.pause_ms = 0;
+                tracing::info!("disk space set aside for what must be stored when the disk is full");
+            }
+            Ok(Renewed::NotDue) => {}
+            Ok(Renewed::Failed(error)) => {
+                self.pause_ms = self.pause_ms.saturating_mul(2).clamp(LOOK_MS, MOST_PAUSE_MS);
+                self.renew_mono_ms = now.mono_ms.saturating_add(self.pause_ms);
+                self.tell(&format!("no disk space can be set aside: {error}"));
+            }
+            Err(error) => router.broken(&error),
+        }
+    }
+
     fn note(&mut self, measured: &Measured, router: &Router) {
-        let Measured { free, room, before, marks } = *measured;
+        let Measured { free, room, marks, .. } = *measured;
         router.metrics().set_disk(i64::try_from(free).unwrap_or(i64::MAX), room == Room::Low);
-        match (before, room) {
+        match (self.said, room) {
             (Room::Ample, Room::Low) => {
-                tracing::error!(
-                    free,
-                    low = marks.low,
-                    high = marks.high,
-                    "disk space low: records and topics are refused"
-                );
+                tracing::error!("{}", why_low(free, &marks));
+                // Nobody reads it any more once the broker has ended.
+                drop(self.sweeps.send(SweepLetter::Now));
             }
             (Room::Low, Room::Ample) => tracing::info!(free, "disk space is back: records and topics are taken again"),
             (Room::Ample, Room::Ample) | (Room::Low, Room::Low) => {}
         }
+        self.said = room;
         let spent = self.space.times_spent();
         for _ in self.spent..spent {
             router.metrics().disk_reserve_spent();

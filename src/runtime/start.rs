@@ -13,7 +13,7 @@ use crate::engine::txn::work::{Owed, Stage, after_failure};
 use crate::engine::{Now, Offset, Outcome, PartId, Producer};
 use crate::runtime::events::Event;
 use crate::runtime::partition::load::Source;
-use crate::runtime::partition::place::{Marked, marked};
+use crate::runtime::partition::place::{Marked, marked, orphan};
 use crate::runtime::partition::published::Shared;
 use crate::runtime::partition::{PartitionOwner, Settings};
 use crate::runtime::partitions::{Owes, Partitions};
@@ -79,7 +79,9 @@ impl Start<'_> {
         }
         for (part, (source, owes)) in found.unopened {
             tell_owing(part, &owes);
-            partitions.add_unopened(part, source, owes);
+            let here = self.ledger.open_transactions().filter(|(_, _, ongoing)| ongoing.parts.contains(&part));
+            let known = here.map(|(_, txn, _)| txn.producer).collect();
+            partitions.add_unopened(part, source, (known, owes));
         }
         Ok(())
     }
@@ -169,15 +171,8 @@ impl Start<'_> {
                 Adopted::Orphan { marker } => marker,
             };
             self.settings.events.say(&Event::Orphan { producer, part });
-            let order = MarkOrder {
-                producer: marker,
-                outcome: Outcome::Abort,
-                coordinator_epoch: self.settings.incarnation,
-                sealed_end: Offset::MAX,
-                txn_no: None,
-                redo: false,
-            };
-            found.mark((ORPHAN, part), order, self.now, partitions)?;
+            let (number, order) = orphan(marker, self.settings.incarnation);
+            found.mark((number, part), order, self.now, partitions)?;
         }
         Ok(())
     }
@@ -248,9 +243,6 @@ impl Found {
         Ok(again)
     }
 }
-
-/// The number under which markers go that no decision asked for.
-const ORPHAN: u64 = u64::MAX;
 
 fn tell_owing(part: PartId, owes: &Owes) {
     if !owes.is_empty() {

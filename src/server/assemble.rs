@@ -231,7 +231,8 @@ fn set_going(
 impl Engines {
     /// Measures the disk before anybody is served, then now and again on a thread of its own.
     fn watch_room(&mut self, space: Arc<Space>, clock: &Clock) -> Result<(), StartError> {
-        let (mut watch, router, clock) = (RoomWatch::new(space), Arc::clone(&self.router), clock.clone());
+        let (mut watch, router, clock) =
+            (RoomWatch::new(space, self.sweeps.clone()), Arc::clone(&self.router), clock.clone());
         let mut next = watch.look(clock.now(), &router);
         let (end, ended) = channel();
         let thread = thread("disk-space", move || {

@@ -34,7 +34,13 @@ pub struct StartError(String);
 
 impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {
-        Self(error.to_string())
+        match error {
+            StoreError::Full(_) => Self(format!(
+                "{error}: a start must store a little, and what was set aside for that is used up: free some space where \
+                 data_dir is, and start again"
+            )),
+            StoreError::Damaged(_) | StoreError::Broken(_) => Self(error.to_string()),
+        }
     }
 }
 

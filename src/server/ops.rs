@@ -84,10 +84,13 @@ impl Admin for Ops {
     fn readiness(&self) -> Readiness {
         let router = self.broker.router();
         let mut reasons = router.partitions.damages();
-        reasons.extend(router.partitions.space().alarms());
         reasons.extend(router.why_broken().map(str::to_owned));
-        reasons.extend(router.why_refusing().map(|why| format!("the ledger cannot store: {why}")));
-        Readiness { ready: reasons.is_empty(), reasons }
+        reasons
+            .extend(router.why_refusing().map(|why| format!("the ledger cannot store: {why}; make room on the disk")));
+        // Too little room for records is no reason to take a broker away that serves all else: it is told as a warning.
+        let ready = reasons.is_empty();
+        reasons.extend(router.partitions.space().alarms());
+        Readiness { ready, reasons }
     }
 
     fn before_scrape(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -13,18 +13,25 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(super) enum Source {
     /// Its cache is dropped, which is proved: what is read next comes from the device.
     Dropped,
-    /// Its cache stayed; this reads past it.
+    /// Its cache stayed, or nothing can be proved of it; this reads past it.
     Past(Arc<dyn File>),
-    /// Its cache stayed, and there is no way past it on this file system.
+    /// Its cache stayed, as far as is known, and there is no way past it on this file system.
     Cached,
 }
 
 /// Drops a file's cache and looks whether that was done. All of the file is synced before.
 pub(super) fn drop_cache(file: &Arc<dyn File>) -> io::Result<Source> {
     file.drop_cache()?;
-    let cached = file.size()? > 0 && file.read_at_nowait(&mut [0], 0)?.is_some_and(|read| read > 0);
-    if !cached {
+    let in_memory = || Ok::<_, io::Error>(file.read_at_nowait(&mut [0], 0)?.is_some_and(|read| read > 0));
+    if file.size()? == 0 {
         return Ok(Source::Dropped);
+    }
+    if !in_memory()? {
+        // A file system that cannot tell says the same. What was read just now is in memory: one that can tells so.
+        file.read_at(&mut [0], 0)?;
+        if in_memory()? {
+            return Ok(Source::Dropped);
+        }
     }
     Ok(match file.read_direct(&mut [0], 0)? {
         Some(_) => Source::Past(Arc::new(PastCache(Arc::clone(file)))),

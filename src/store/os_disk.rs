@@ -111,8 +111,12 @@ impl Disk for OsDisk {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(self.at(path), flags, Mode::empty())?;
-        Ok(retry_on_intr(|| rustix::fs::fsync(&fd))?)
+        match rustix::fs::open(self.at(path), flags, Mode::empty()) {
+            Ok(fd) => Ok(retry_on_intr(|| rustix::fs::fsync(&fd))?),
+            // No file can be opened just now. That is no failed sync, after which nothing would be known: another way.
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => self.sync_all(),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn sync_all(&self) -> io::Result<()> {

@@ -2,18 +2,19 @@
 //!
 //! Below the low mark no more records are taken, above the high mark they are again; all else goes on all the while. A file
 //! of no use, `reserve.bin`, holds the room that decisions and markers need when nothing else has any: it is given up for
-//! the first of them that finds the disk full, and made again when there is plenty.
+//! the first of them that finds the disk full, and made again when there is plenty. Records are refused from that moment,
+//! or they would eat what was set aside for others.
 
 use std::io::{self, IoSlice};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::engine::ledger::rows::Rows;
+use crate::engine::ledger::rows::{RowKey, Rows};
 use crate::store::StoreError;
-use crate::store::disk::Disk;
+use crate::store::disk::{Disk, TEMPORARY_SUFFIX};
 use crate::store::meta::LedgerStore;
 
 const RESERVE: &str = "reserve.bin";
@@ -21,7 +22,7 @@ const RESERVE: &str = "reserve.bin";
 /// Most of a disk that the low mark, unless it is set, keeps free: one part in twenty.
 const LOW_PART: u64 = 20;
 /// Most bytes that the low mark, unless it is set, keeps free.
-const LOW_MOST_BYTES: u64 = 1 << 30;
+const LOW_MOST_BYTES: u64 = 256 << 20;
 /// The reserve is never more than one part in a hundred of a disk.
 const RESERVE_PART: u64 = 100;
 /// Bytes of the reserve that are written at a time.
@@ -60,6 +61,13 @@ pub struct Marks {
     pub reserve: u64,
 }
 
+impl Marks {
+    /// Free bytes from which room is set aside.
+    fn plenty(&self) -> u64 {
+        self.high.saturating_add(self.reserve.saturating_mul(2))
+    }
+}
+
 /// Whether there is room for records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Room {
@@ -76,9 +84,22 @@ enum Reserve {
     /// Not made yet, or not to be made.
     #[default]
     Absent,
-    There,
+    There {
+        bytes: u64,
+    },
     /// Given up for something that found the disk full.
     Spent,
+}
+
+/// What became of setting room aside.
+#[derive(Debug)]
+pub enum Renewed {
+    /// It was done.
+    Made,
+    /// There is nothing to do, or too little room to do it.
+    NotDue,
+    /// It could not be done; nothing is left of it.
+    Failed(io::Error),
 }
 
 /// One look at the disk.
@@ -107,16 +128,24 @@ pub struct Space {
     disk: Arc<dyn Disk>,
     limits: Limits,
     low: AtomicBool,
+    /// Never held while the disk is waited for: readiness asks for it.
     state: Mutex<State>,
+    /// Held by whoever gives the file up or puts it in its place.
+    placing: Mutex<()>,
 }
 
 impl Space {
-    /// The room of this disk; what an earlier process set aside counts. Nothing is measured yet.
+    /// The room of this disk; what an earlier process set aside counts, what it was at when it ended goes. Nothing is
+    /// measured yet.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, limits: Limits) -> Self {
-        let reserve = if disk.exists(Path::new(RESERVE)).unwrap_or(false) { Reserve::There } else { Reserve::Absent };
+        let reserve = disk.size(Path::new(RESERVE)).map_or(Reserve::Absent, |bytes| Reserve::There { bytes });
         let state = Mutex::new(State { reserve, ..State::default() });
-        Self { disk, limits, low: AtomicBool::new(false), state }
+        let space = Self { disk, limits, low: AtomicBool::new(false), state, placing: Mutex::new(()) };
+        if let Err(error) = space.remove_unfinished() {
+            tracing::warn!(%error, "a half-made {RESERVE} is left behind");
+        }
+        space
     }
 
     /// Whether there is room for records, as of the last look. Does not wait.
@@ -143,19 +172,26 @@ impl Space {
         Ok(Measured { free, room, before, marks })
     }
 
-    /// Gives up what was set aside, for a write that found no room. True when there is room now that was not there.
+    /// Gives up what was set aside, for a write that found no room. True when there is room now that was not there; no
+    /// records are taken until there is more.
     ///
     /// # Errors
     /// `Broken`.
     pub fn spend_reserve(&self) -> Result<bool, StoreError> {
-        let mut state = self.state.lock();
-        match state.reserve {
-            Reserve::There => {}
+        let _placing = self.placing.lock();
+        match self.state.lock().reserve {
+            Reserve::There { .. } => {}
             Reserve::Absent | Reserve::Spent => return Ok(false),
         }
+        // Before there is room: no record may be quicker.
+        if self.limits.low_bytes != Some(0) {
+            self.low.store(true, Ordering::Relaxed);
+        }
         self.disk.remove(Path::new(RESERVE)).map_err(|error| StoreError::from_write(RESERVE, &error))?;
+        let mut state = self.state.lock();
         state.reserve = Reserve::Spent;
         state.times_spent = state.times_spent.saturating_add(1);
+        drop(state);
         // Some file systems free what was removed only when the removal is on disk.
         self.disk.sync_dir(Path::new("")).map_err(|error| StoreError::from_sync("data directory", &error))?;
         Ok(true)
@@ -167,34 +203,45 @@ impl Space {
         self.state.lock().times_spent
     }
 
-    /// Sets room aside if it was not yet, or was given up, and there is plenty by the last look. Written in full, and not
-    /// with zeros: what a file system does not store it does not keep free. True when it was made. Takes a while.
+    /// Sets room aside if it was not yet, or less than is wanted, or was given up, and there is plenty by the last look.
+    /// Written in full, and not with zeros: what a file system does not store it does not keep free. Takes a while.
     ///
     /// # Errors
-    /// The system's; there is nothing set aside then.
-    pub fn renew_reserve(&self) -> io::Result<bool> {
+    /// `Broken`: the directory could not be synced.
+    pub fn renew_reserve(&self) -> Result<Renewed, StoreError> {
         let bytes = {
             let state = self.state.lock();
-            let plenty = state.free >= state.marks.high.saturating_add(state.marks.reserve.saturating_mul(2));
-            if state.reserve == Reserve::There || state.marks.reserve == 0 || !plenty {
-                return Ok(false);
+            let is_there = match state.reserve {
+                Reserve::There { bytes } => bytes >= state.marks.reserve,
+                Reserve::Absent | Reserve::Spent => state.marks.reserve == 0,
+            };
+            if is_there || state.free < state.marks.plenty() {
+                return Ok(Renewed::NotDue);
             }
             state.marks.reserve
         };
         if let Err(error) = self.fill(bytes) {
-            match self.disk.remove(Path::new(RESERVE)) {
-                Ok(()) => {}
-                Err(also) if also.kind() == io::ErrorKind::NotFound => {}
-                Err(also) => return Err(also),
-            }
-            return Err(error);
+            return Ok(Renewed::Failed(self.remove_unfinished().err().unwrap_or(error)));
         }
-        self.state.lock().reserve = Reserve::There;
-        Ok(true)
+        let _placing = self.placing.lock();
+        if let Err(error) = self.disk.rename(&unfinished(), Path::new(RESERVE)) {
+            return Ok(Renewed::Failed(self.remove_unfinished().err().unwrap_or(error)));
+        }
+        self.state.lock().reserve = Reserve::There { bytes };
+        self.disk.sync_dir(Path::new("")).map_err(|error| StoreError::from_sync("data directory", &error))?;
+        Ok(Renewed::Made)
     }
 
+    fn remove_unfinished(&self) -> io::Result<()> {
+        match self.disk.remove(&unfinished()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Under another name: a process that ends in the middle leaves nothing that looks like the whole.
     fn fill(&self, bytes: u64) -> io::Result<()> {
-        let file = self.disk.create(Path::new(RESERVE))?;
+        let file = self.disk.create(&unfinished())?;
         let mut chunk = vec![0_u8; CHUNK_BYTES];
         let (mut pos, mut draw) = (0_u64, 0x9E37_79B9_7F4A_7C15_u64);
         while pos < bytes {
@@ -208,22 +255,47 @@ impl Space {
             file.write_at(&[IoSlice::new(chunk.get(..len).unwrap_or_default())], pos)?;
             pos = pos.saturating_add(u64::try_from(len).unwrap_or(u64::MAX));
         }
-        file.sync_data()?;
-        self.disk.sync_dir(Path::new(""))
+        file.sync_data()
     }
 
     /// What an operator must know of it.
     #[must_use]
     pub fn alarms(&self) -> Vec<String> {
         let state = self.state.lock();
-        let (free, Marks { low, high, .. }) = (state.free, state.marks);
-        let low = (self.room() == Room::Low).then(|| {
-            format!("{free} bytes free on the disk, less than {low}: no records and no topics until there are {high}")
+        let (free, marks) = (state.free, state.marks);
+        let low = (self.room() == Room::Low).then(|| why_low(free, &marks));
+        let spent = (state.reserve == Reserve::Spent).then(|| {
+            format!(
+                "the disk was full and {RESERVE} was given up for what had to be stored: make room, it is made again \
+                 when {} bytes are free",
+                marks.plenty()
+            )
         });
-        let spent = (state.reserve == Reserve::Spent)
-            .then(|| format!("the disk was full and {RESERVE} was given up for what had to be stored: make room"));
         low.into_iter().chain(spent).collect()
     }
+}
+
+fn unfinished() -> PathBuf {
+    PathBuf::from(format!("{RESERVE}{TEMPORARY_SUFFIX}"))
+}
+
+/// Why records are refused, and what is to be done.
+#[must_use]
+pub fn why_low(free: u64, Marks { low, high, .. }: &Marks) -> String {
+    format!(
+        "{free} bytes free on the disk: below {low} (storage.low_free_bytes) records and new topics are refused, until \
+         {high} (storage.high_free_bytes) are free again: remove files or topics, shorten retention, or set the marks lower"
+    )
+}
+
+/// Whether rows must find room though the disk has none: they end or undo something, or let something go. A client whose
+/// offset or topic finds none asks again.
+fn must_fit(rows: &Rows) -> bool {
+    let must = |key: &RowKey| match key {
+        RowKey::Txn(_) | RowKey::Owed(_) | RowKey::Part(_) => true,
+        RowKey::Marks | RowKey::Topic(_) | RowKey::Group(_) | RowKey::Offset(..) | RowKey::Pending(..) => false,
+    };
+    rows.unstaged().next().is_some() || rows.changes().any(|(key, row)| row.is_none() || must(key))
 }
 
 /// A store that finds room where there is none left: in what was set aside.
@@ -243,7 +315,7 @@ impl Spared {
 impl LedgerStore for Spared {
     fn commit(&mut self, rows: &Rows) -> Result<u64, StoreError> {
         match self.store.commit(rows) {
-            Err(StoreError::Full(_)) if self.space.spend_reserve()? => self.store.commit(rows),
+            Err(StoreError::Full(_)) if must_fit(rows) && self.space.spend_reserve()? => self.store.commit(rows),
             stored => stored,
         }
     }

@@ -1,5 +1,7 @@
 //! The partitions of a Fetch: opened once, looked at as often as they change.
 
+use std::time::Duration;
+
 use kafka_protocol::messages::FetchRequest;
 use kafka_protocol::messages::fetch_request::FetchPartition;
 use tokio::sync::watch;
@@ -73,8 +75,9 @@ impl Seen {
     }
 }
 
-/// Opens all partitions of a request, those that must be loaded side by side.
-pub(super) async fn open(ctx: &Ctx, request: &FetchRequest) -> Vec<Asked> {
+/// Opens all partitions of a request, those that must be loaded side by side. Whatever is not open in time is refused
+/// alone.
+pub(super) async fn open(ctx: &Ctx, request: &FetchRequest, max_wait: Duration) -> Vec<Asked> {
     let catalog = ctx.broker.catalog();
     let parts = request.topics.iter().flat_map(|topic| {
         let known = catalog.topic(&topic.topic);
@@ -90,7 +93,8 @@ pub(super) async fn open(ctx: &Ctx, request: &FetchRequest) -> Vec<Asked> {
         }
         asked.push(opened.map_or(Asked::Refused(Refusal::NotLeaderOrFollower), |opened| of(opened, partition)));
     }
-    let loaded = together(unloaded.iter().map(|(_, part, _)| ctx.broker.readable(*part)).collect()).await;
+    let load = |part: PartId| ctx.broker.readable_within(part, max_wait);
+    let loaded = together(unloaded.iter().map(|(_, part, _)| load(*part)).collect()).await;
     for ((at, _, partition), opened) in unloaded.into_iter().zip(loaded) {
         if let Some(place) = asked.get_mut(at) {
             *place = of(opened, partition);

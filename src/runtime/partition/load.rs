@@ -20,7 +20,7 @@ use crate::engine::{Now, Offset, PartId, Producer};
 use crate::store::StoreError;
 use crate::store::disk::Disk;
 use crate::store::log::{
-    AbortedLists, Belongs, Log, OpenHow, Opened, Replay, Torn, belongs_to, delete_dir_of, name_again,
+    AbortedLists, Belongs, Log, LogReader, OpenHow, Opened, Replay, Torn, belongs_to, delete_dir_of, name_again,
 };
 
 /// Where a partition's files are, and how its topic wants it kept.
@@ -137,9 +137,15 @@ impl PartitionOwner {
 }
 
 /// Opens a damaged partition as far as it can be read, and gives what readers may know of it: the damage is their limit,
-/// and so is a transaction that is open there.
-pub(super) fn salvage(source: &Source, (settings, shared): (&Settings, &Shared), now: Now) -> Published {
-    let nothing = Published::not(Availability::Damaged);
+/// and so is a transaction that is open there. Of one that was served nothing is shown that was not on disk before, by
+/// what this process knows: `synced`.
+pub(super) fn salvage(
+    source: &Source,
+    settings: &Settings,
+    synced: Option<Offset>,
+    now: Now,
+) -> (Published, Option<LogReader>) {
+    let nothing = (Published::not(Availability::Damaged), None);
     let ours = match (belongs_to(&*source.disk, &source.dir), source.row.point) {
         (Ok(Belongs::To(topic)), _) => topic == source.topic.id,
         (Ok(Belongs::Nameless), point) => point.is_some(),
@@ -157,9 +163,10 @@ pub(super) fn salvage(source: &Source, (settings, shared): (&Settings, &Shared),
         Ok(salvaged) if salvaged.end > start => {
             let mut engine = rebuild.engine;
             engine.set_log_end(salvaged.end);
-            shared.set_reader(salvaged.reader);
-            let last_stable = engine.first_unstable().unwrap_or(salvaged.end).min(salvaged.end);
-            Published { availability: Availability::Damaged, ..Published::open(start, salvaged.end, last_stable, None) }
+            let end = synced.map_or(salvaged.end, |synced| synced.clamp(start, salvaged.end));
+            let last_stable = engine.first_unstable().unwrap_or(end).min(end);
+            let open = Published::open(start, end, last_stable, None);
+            (Published { availability: Availability::Damaged, ..open }, Some(salvaged.reader))
         }
         Ok(_) => nothing,
         Err(error) => {

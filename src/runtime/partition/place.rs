@@ -8,7 +8,8 @@ use super::published::{Availability, Published, Shared};
 use super::turn::{SEALED_DAMAGED, sealed};
 use super::{PartitionOwner, Settings, Turn};
 use crate::engine::partition::MarkOrder;
-use crate::engine::{Now, PartId, Refusal};
+use crate::engine::{Now, Offset, Outcome, PartId, Producer, Refusal};
+use crate::runtime::events::Event;
 use crate::runtime::post::{Answer, LedgerLetter, MarkResult, PartLetter, Post, SealState, Sealed};
 use crate::store::StoreError;
 use crate::store::log::delete_dir_of;
@@ -21,6 +22,26 @@ pub struct Place {
     owned: Owned,
     /// Markers that a start had no room for, oldest first. Nobody is served before they are written (storage rule O).
     owes: Vec<(u64, MarkOrder)>,
+    /// Whose transactions the ledger held open here when a start had no room to open the partition: any other that its log
+    /// holds open is nobody's, and closed before anybody is served (storage rule O). `None` once that was compared.
+    uncompared: Option<Vec<Producer>>,
+}
+
+/// The number under which markers go that no decision asked for.
+const ORPHAN: u64 = u64::MAX;
+
+/// What closes a transaction that nobody owns.
+#[must_use]
+pub fn orphan(producer: Producer, incarnation: i32) -> (u64, MarkOrder) {
+    let order = MarkOrder {
+        producer,
+        outcome: Outcome::Abort,
+        coordinator_epoch: incarnation,
+        sealed_end: Offset::MAX,
+        txn_no: None,
+        redo: false,
+    };
+    (ORPHAN, order)
 }
 
 /// The owner, if the partition has been used.
@@ -36,13 +57,14 @@ impl Place {
     /// A partition that is opened at its first letter.
     #[must_use]
     pub fn unloaded(part: PartId, source: Source, (settings, shared): (Settings, Arc<Shared>)) -> Self {
-        Self { part, shared, settings, owned: Owned::Unloaded(Box::new(source)), owes: Vec::new() }
+        Self { part, shared, settings, owned: Owned::Unloaded(Box::new(source)), owes: Vec::new(), uncompared: None }
     }
 
     /// A partition whose owner a start has made already.
     #[must_use]
     pub fn loaded(owner: PartitionOwner, (settings, shared): (Settings, Arc<Shared>)) -> Self {
-        Self { part: owner.part(), shared, settings, owned: Owned::Loaded(Box::new(owner)), owes: Vec::new() }
+        let (part, owned) = (owner.part(), Owned::Loaded(Box::new(owner)));
+        Self { part, shared, settings, owned, owes: Vec::new(), uncompared: None }
     }
 
     /// The partition, not served before these markers are written.
@@ -51,6 +73,24 @@ impl Place {
         self.owes = owes;
         self.hide_while_owing();
         self
+    }
+
+    /// The partition, to be compared with what the ledger knew to be open when it is opened.
+    #[must_use]
+    pub fn uncompared(mut self, known: Vec<Producer>) -> Self {
+        self.uncompared = Some(known);
+        self
+    }
+
+    /// Transactions open in a log opened late that nobody owns are owed a marker like the others. Their epoch stays: what
+    /// might be written under it needs a permission, which only a transaction of the ledger's own gets.
+    fn compare(&mut self, open: &[Producer]) {
+        let Some(known) = self.uncompared.take() else { return };
+        let decided: Vec<i64> = self.owes.iter().map(|(_, order)| order.producer.id).collect();
+        for producer in open.iter().filter(|open| !decided.contains(&open.id) && !known.contains(open)) {
+            self.settings.events.say(&Event::Orphan { producer: *producer, part: self.part });
+            self.owes.push(orphan(*producer, self.settings.incarnation));
+        }
     }
 
     /// Whether something is to be done here as soon as there is room.
@@ -202,6 +242,7 @@ impl Place {
         let (source, shared) = ((**source).clone(), Arc::clone(&self.shared));
         match PartitionOwner::load(self.part, source, self.settings.clone(), shared, now) {
             Ok(owner) => {
+                self.compare(&owner.open_transactions());
                 self.owned = Owned::Loaded(Box::new(owner));
                 self.hide_while_owing();
             }
@@ -216,13 +257,15 @@ impl Place {
     /// everything else runs. The files stay as they are: another start after they were put right serves them again.
     fn quarantine(&mut self, why: String, now: Now) {
         self.owes.clear();
-        let source = match std::mem::replace(&mut self.owned, Owned::Gone) {
-            Owned::Unloaded(source) | Owned::Damaged(_, source) => source,
-            Owned::Loaded(owner) => Box::new(owner.into_source()),
+        let (source, synced) = match std::mem::replace(&mut self.owned, Owned::Gone) {
+            Owned::Unloaded(source) | Owned::Damaged(_, source) => (source, None),
+            Owned::Loaded(owner) => {
+                (Box::new(owner.into_source()), Some(Offset::try_from(self.shared.lane.is_at()).unwrap_or(0)))
+            }
             Owned::Gone => return,
         };
-        let view = salvage(&source, (&self.settings, &self.shared), now);
-        self.shared.publish(view);
+        let (view, reader) = salvage(&source, &self.settings, synced, now);
+        self.shared.show_salvaged(view, reader);
         let readable = match view.watermark {
             ..0 => "nothing of it is served".to_owned(),
             end => format!("it is served below offset {end}"),

@@ -113,6 +113,15 @@ impl Shared {
         *self.reader.lock() = Some(reader);
     }
 
+    /// Publishes what is left of a damaged partition. The view goes before its reader, which knows no marker above the
+    /// damage: nobody may have that reader with a view that reaches beyond. Where there is none yet nobody reads.
+    pub(super) fn show_salvaged(&self, view: Published, reader: Option<LogReader>) {
+        let Some(reader) = reader else { return self.publish(view) };
+        self.reader.lock().get_or_insert_with(|| reader.clone());
+        self.publish(view);
+        self.set_reader(reader);
+    }
+
     /// Publishes a view. Watermark and last stable offset never move back (T-1202). A partition that is damaged or gone
     /// stays so, whatever a sync that was in flight proves afterwards; one that is damaged may still go.
     pub fn publish(&self, view: Published) {

@@ -23,7 +23,6 @@ impl PartitionOwner {
         retention: &Retention,
         now: Now,
         gathered: &mut Gathered,
-        turn: &mut Turn,
     ) -> Result<(), StoreError> {
         let log_start = match self.expired(retention, now, gathered) {
             Ok(Some(log_start)) => log_start,
@@ -37,7 +36,7 @@ impl PartitionOwner {
         let log_start = log_start.max(self.engine.log_start());
         // One at a time: whoever asks more often than files can follow must not fill the mailbox.
         if self.moving.is_none_or(|moving| moving < log_start) {
-            self.move_log_start(log_start, None, gathered, turn);
+            self.move_log_start(log_start, None, gathered)?;
         }
         Ok(())
     }
@@ -68,7 +67,13 @@ impl PartitionOwner {
     }
 
     /// DeleteRecords. May cut into an open transaction (T-540), never beyond the watermark.
-    pub(super) fn delete_records(&mut self, offset: Offset, to: ReplyTo, gathered: &mut Gathered, turn: &mut Turn) {
+    pub(super) fn delete_records(
+        &mut self,
+        offset: Offset,
+        to: ReplyTo,
+        gathered: &mut Gathered,
+        turn: &mut Turn,
+    ) -> Result<(), StoreError> {
         let watermark = self.shared.published().watermark;
         let log_start = if offset == -1 { watermark } else { offset };
         if log_start < 0 || log_start > watermark {
@@ -76,26 +81,40 @@ impl PartitionOwner {
         } else if log_start <= self.engine.log_start() {
             turn.at_once.push(Post::Answer(to, Answer::LogStart(self.engine.log_start())));
         } else {
-            self.move_log_start(log_start, Some(to), gathered, turn);
+            self.move_log_start(log_start, Some(to), gathered)?;
         }
+        Ok(())
     }
 
-    /// Where no segment goes the row is all there is to do. Otherwise a snapshot is written first; it is of the state at
-    /// this place of the mailbox, and so waits until this turn's bytes are on disk, or is forgotten with them.
-    fn move_log_start(&mut self, log_start: Offset, to: Option<ReplyTo>, gathered: &mut Gathered, turn: &mut Turn) {
-        if !self.log.drops_below(log_start) {
-            if log_start > self.engine.log_start() {
-                self.moving = self.moving.max(Some(log_start));
-                let moved = MoveLogStart { part: self.part, log_start, point: None, to };
-                turn.at_once.push(Post::Ledger(LedgerLetter::MoveLogStart(moved)));
-            }
-            return;
+    /// Where no segment goes the row is all there is to do. Otherwise a snapshot is written first, of the state at this
+    /// place of the mailbox. Either waits until the log is on disk up to here, this turn's bytes included, or is forgotten
+    /// with them: readers may be shown more than is on disk, and a log that ends below its stored start takes nothing any
+    /// more.
+    fn move_log_start(
+        &mut self,
+        log_start: Offset,
+        to: Option<ReplyTo>,
+        gathered: &mut Gathered,
+    ) -> Result<(), StoreError> {
+        let drops = self.log.drops_below(log_start);
+        if !drops && log_start <= self.engine.log_start() {
+            return Ok(());
         }
         self.moving = self.moving.max(Some(log_start));
-        let trim = Trim { log_start, snapshot: self.engine.snapshot(), at: self.engine.log_end(), to };
-        gathered.held.push(Held::until_synced(Post::Part(self.part, PartLetter::Trim(Box::new(trim)))));
+        let post = if drops {
+            let trim = Trim { log_start, snapshot: self.engine.snapshot(), at: self.engine.log_end(), to };
+            Post::Part(self.part, PartLetter::Trim(Box::new(trim)))
+        } else {
+            // Here the lane does not say what is on disk. What this turn is still to write lies above the start.
+            if !self.settings.is_strict() {
+                self.sync_written()?;
+            }
+            Post::Ledger(LedgerLetter::MoveLogStart(MoveLogStart { part: self.part, log_start, point: None, to }))
+        };
+        gathered.held.push(Held::until_synced(post));
         let refused = Answer::Refused(Refusal::KafkaStorageError);
         gathered.refusable.extend(to.map(|to| Post::Answer(to, refused)));
+        Ok(())
     }
 
     /// Writes the snapshot, and asks for the new start to be stored.
@@ -106,6 +125,11 @@ impl PartitionOwner {
             self.sync_written()?;
         }
         let point = match self.log.checkpoint(&snapshot, at) {
+            // It is to make room.
+            Err(StoreError::Full(_)) if self.settings.space.spend_reserve()? => self.log.checkpoint(&snapshot, at),
+            made => made,
+        };
+        let point = match point {
             Ok(point) => point,
             Err(error @ StoreError::Broken(_)) => return Err(error),
             Err(error @ (StoreError::Full(_) | StoreError::Damaged(_))) => {

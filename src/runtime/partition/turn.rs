@@ -125,8 +125,8 @@ impl PartitionOwner {
                 gathered.refusable.push(Post::Answer(to, Answer::Refused(Refusal::KafkaStorageError)));
                 gathered.held.push(Held::until_synced(post));
             }
-            PartLetter::Retain(retention) => self.retain(&retention, now, gathered, turn)?,
-            PartLetter::DeleteRecords { offset, to } => self.delete_records(offset, to, gathered, turn),
+            PartLetter::Retain(retention) => self.retain(&retention, now, gathered)?,
+            PartLetter::DeleteRecords { offset, to } => self.delete_records(offset, to, gathered, turn)?,
             PartLetter::Trim(trim) => self.trim(*trim, turn)?,
             PartLetter::LogStartStored { log_start, to } => self.log_start_stored(log_start, to, turn),
             PartLetter::LogStartRefused { to } => self.log_start_refused(to, turn),

@@ -1,16 +1,19 @@
 //! A partition with damage in what was synced: read up to it, and nothing else happens there; all others serve.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::World;
 use super::build::How;
 use super::ordering::ready;
+use super::retention::small;
 use crate::engine::batch::Header;
 use crate::engine::fetch::Isolation::{ReadCommitted, ReadUncommitted};
 use crate::engine::{Offset, Outcome, PartId, Refusal};
 use crate::runtime::partition::published::Availability;
-use crate::runtime::readable::{bounds, bounds_at, whole_bounds};
+use crate::runtime::readable::{Readable, bounds, bounds_at, whole_bounds};
 use crate::store::disk::Disk;
+use crate::store::log::{LogReader, ReadHow};
 
 impl World {
     fn log_of(&self, part: PartId) -> PathBuf {
@@ -139,4 +142,65 @@ fn rows_older_than_the_log_vouch_for_nothing_of_it() {
     assert_eq!(world.published(p).watermark, -1);
     let why = world.parts[&p].place.why_damaged().unwrap();
     assert!(why.contains("nothing of it is served"), "{why}");
+}
+
+/// Aborted transactions in several segments, four of them since the last snapshot, and one record that is not.
+fn aborting() -> (World, PartId) {
+    let (mut world, p, _, a) = ready(small());
+    for sequence in 0..8 {
+        if sequence == 4 {
+            world.close(p);
+        }
+        world.add("a", a, &[p]);
+        world.produce("a", (a, sequence), p);
+        assert_eq!(world.end("a", a, Outcome::Abort), Ok(()));
+    }
+    assert!(world.plain("committed", p).is_ok());
+    (world, p)
+}
+
+#[test]
+fn a_partition_read_anew_without_room_shows_nothing_that_was_aborted_t_513() {
+    use crate::store::faults::{Fault, Operation, Rule};
+    let (mut world, p) = aborting();
+    world.disk.faults().add(Rule::always(Operation::Create, ".snapshot", Fault::NoSpace));
+    world.close(p);
+    world.disk.faults().lift();
+    world.disk.faults().add(Rule::always(Operation::Write, ".log", Fault::NoSpace));
+    assert!(world.plain("x", p).is_err());
+    let then = Readable::of(p, Arc::clone(&world.parts[&p].shared));
+    for after in 0..4 {
+        world.disk.faults().add(Rule { after, ..Rule::always(Operation::Create, ".txnindex", Fault::NoSpace) });
+        assert!(world.plain("x", p).is_err());
+        assert_eq!(world.read_committed(p).len(), 1);
+        for from in [0, 2, 4] {
+            assert_eq!(world.committed_span(p, from, from + 2).len(), 0, "from {from}");
+        }
+    }
+    assert!(then.is_replaced(), "whoever still has the files of before is told to ask again");
+    world.disk.faults().lift();
+    world.advance(60_000);
+    assert!(world.plain("x", p).is_ok());
+    assert_eq!(world.read_committed(p).len(), 2);
+}
+
+#[test]
+fn a_reader_that_a_quarantine_overtakes_is_told_to_ask_again_t_513() {
+    use crate::store::faults::{Fault, Operation, Rule};
+    let (mut world, p, _) = filled();
+    let shared = Arc::clone(&world.parts[&p].shared);
+    let then = Readable::of(p, Arc::clone(&shared));
+    assert!(!then.is_replaced() && then.published.last_stable > 3);
+    // The marker of what b wrote at offset 2 is where the damage is.
+    world.flip(p, 3);
+    let dir = format!("{}/", world.log_dir(p).display());
+    world.disk.faults().add(Rule::once(Operation::Write, &dir, Fault::NoSpace));
+    assert_eq!(world.plain("x", p), Err(Refusal::KafkaStorageError));
+    assert_eq!(world.published(p).last_stable, 2);
+    let aborted = |reader: &LogReader| reader.aborted(2, 3, ReadHow::Block).unwrap().unwrap().len();
+    assert_eq!(aborted(&shared.reader().unwrap()), 0, "nothing of the damage is known");
+    assert_eq!(aborted(&then.reader().unwrap()), 1, "the files of the view that was taken");
+    assert!(then.is_replaced());
+    let now = Readable::of(p, shared);
+    assert!(!now.is_replaced() && now.published == world.published(p));
 }

@@ -8,9 +8,10 @@ use crate::config::MarkerSync;
 use crate::engine::ledger::show::Shown;
 use crate::engine::{Outcome, PartId, Producer, Refusal};
 use crate::runtime::partition::published::Availability;
+use crate::store::disk::Disk;
 use crate::store::faults::{Fault, Operation, Rule};
 use crate::store::mem_disk::Cut;
-use crate::store::space::Limits;
+use crate::store::space::{Limits, Renewed};
 
 const MODES: [MarkerSync; 2] = [MarkerSync::Answer, MarkerSync::Redo];
 
@@ -32,7 +33,7 @@ impl World {
 
     fn set_aside(&self) {
         self.part_settings.space.measure().unwrap();
-        assert!(self.part_settings.space.renew_reserve().unwrap());
+        assert!(matches!(self.part_settings.space.renew_reserve(), Ok(Renewed::Made)));
     }
 
     /// Until markers are asked for, and no further.
@@ -172,9 +173,7 @@ fn no_room_to_read_a_partition_anew_ends_nothing_and_forgets_no_permission_c_66(
         let dir = world.log_dir(p).display().to_string();
         // The write fails, and so does whatever a reading anew would have to write.
         world.disk.faults().add(Rule::always(Operation::Write, &format!("{dir}/"), Fault::NoSpace));
-        let index = world.log_dir(p).join("00000000000000000000.timeindex");
-        world.disk.damage(&index, |bytes| bytes.extend([0; 12])).unwrap();
-        world.disk.faults().add(Rule::always(Operation::Truncate, ".timeindex", Fault::NoSpace));
+        world.disk.remove(&world.log_dir(p).join("partition.metadata")).unwrap();
         assert_eq!(world.plain("x", p), Err(Refusal::KafkaStorageError));
         assert!(world.broken.is_none() && world.parts[&p].place.waits_for_room());
         // Letters of every kind meanwhile.
@@ -211,4 +210,35 @@ fn the_ledger_is_no_longer_said_to_refuse_when_all_steps_found_room_one_by_one()
     world.deliver(crate::runtime::post::Post::Ledger(crate::runtime::post::LedgerLetter::Room));
     world.run_to_rest();
     assert_eq!(world.owner.as_ref().unwrap().refuses(), None, "there is room by measure");
+}
+
+#[test]
+fn an_orphan_in_a_partition_that_a_start_had_no_room_to_open_is_closed_when_it_is_opened() {
+    let (mut world, p, _, a) = ready(How::default());
+    world.add("a", a, &[p]);
+    world.produce("a", (a, 0), p);
+    world.close(p);
+    let older = world.fake().after_cut(world.fake().may_keep().1);
+    let c = world.init("c");
+    world.add("c", c, &[p]);
+    world.produce("c", (c, 0), p);
+    world.db = super::Db::Fake(older);
+    let dir = world.log_dir(p);
+    let disk = world.disk.killed();
+    // What an opening has to write finds no room.
+    disk.remove(&dir.join("partition.metadata")).unwrap();
+    disk.faults().add(Rule::always(Operation::Write, &format!("{}/", dir.display()), Fault::NoSpace));
+    world.restart(disk, usize::MAX);
+    assert_eq!(world.published(p).availability, Availability::Unloaded, "no room");
+    world.disk.faults().lift();
+    world.load(p);
+    assert_eq!(world.published(p).availability, Availability::Open);
+    assert_eq!(world.markers(p), [(c, Outcome::Abort, 2)], "and not the one that the ledger knows");
+    // Its permission is given anew when it is asked for.
+    let verified = world.ask_verify("a", a, p);
+    world.run_to_rest();
+    assert_eq!(world.verdict(verified), Ok(()));
+    world.produce("a", (a, 1), p);
+    assert_eq!(world.end("a", a, Outcome::Commit), Ok(()));
+    assert_eq!((world.last_stable(p), world.read_committed(p).len()), (world.watermark(p), 2));
 }

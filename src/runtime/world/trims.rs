@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::World;
+use super::build::How;
 use super::ordering::ready;
 use super::retention::{ALL_OLD, small};
 use super::store::Mood;
+use crate::config::{Durability, MarkerSync};
 use crate::engine::log::segments::FileKind;
-use crate::engine::{PartId, Refusal, TopicId};
+use crate::engine::{Outcome, PartId, Refusal, TopicId};
 use crate::runtime::partition::published::Availability;
 use crate::store::disk::Disk;
 use crate::store::faults::{Fault, Operation, Rule};
@@ -208,4 +210,43 @@ fn a_segment_below_the_log_start_stays_until_a_snapshot_stands_for_its_producers
         }
         assert_eq!(world.idempotent(1, p), Ok(8), "C-64: and it goes on, early {early}");
     }
+}
+
+/// Readers are shown more than is on disk in these modes. A log start stored above that would be above the log's end
+/// after a power cut: damage, or a log that takes nothing any more.
+#[test]
+fn a_log_start_is_not_stored_above_what_is_on_disk() {
+    let (mut world, p, ..) = ready(How { durability: Durability::Relaxed, ..How::default() });
+    for n in 0..3 {
+        assert_eq!(world.plain(&format!("{n}"), p), Ok(n));
+    }
+    assert_eq!(world.delete_records(p, -1), Ok(3));
+    world.cut_and_restart(Cut::LoseAll, usize::MAX);
+    world.load(p);
+    assert_eq!((world.log_start(p), world.watermark(p)), (3, 3), "relaxed");
+    assert_eq!(world.plain("after", p), Ok(3), "relaxed");
+
+    let (mut world, p, _, a) = ready(How { marker_sync: MarkerSync::Redo, ..How::default() });
+    world.add("a", a, &[p]);
+    world.produce("a", (a, 0), p);
+    world.ask_end("a", a, Outcome::Commit);
+    while world.watermark(p) < 2 {
+        world.turn_ledger();
+        world.flush_rows();
+        world.turn_part(p);
+    }
+    world.ask_delete_records(p, -1);
+    for _ in 0..3 {
+        world.turn_part(p);
+        world.turn_ledger();
+        world.flush_rows();
+    }
+    assert_eq!(world.stored_log_start(p), 0, "redo: the marker is shown, and not on disk");
+    world.cut_and_restart(Cut::LoseAll, usize::MAX);
+    world.load(p);
+    assert_eq!(world.published(p).availability, Availability::Open, "redo");
+    assert_eq!(world.plain("after", p), Ok(2), "redo");
+
+    // Once the marker is on disk, it is stored.
+    assert_eq!(world.delete_records(p, -1), Ok(3));
 }

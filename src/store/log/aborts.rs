@@ -41,7 +41,7 @@ impl Log {
         }
         let text = format!("0\n{}\n{}", lines.len(), lines.concat());
         replace(&self.shared.place, COUNTS_FILE, text.as_bytes())?;
-        if !segments.iter().any(|segment| segment.aborted.has_tail()) {
+        if !segments.iter().any(|segment| segment.aborted.is_pending()) {
             self.aborted_counts = Names::Durable;
         }
         Ok(())
@@ -58,9 +58,9 @@ fn in_file(segment: &Segment) -> Result<u64, StoreError> {
     }
 }
 
-/// Whether every list holds what it did when it was counted, and nothing that no marker stands for. Entries that were
-/// counted are looked at by the last of them only.
-pub(super) fn are_whole(place: &Place, segments: &[Arc<Segment>]) -> Result<bool, StoreError> {
+/// Whether every list holds what it did when it was counted, and nothing below `end` that no marker stands for. Entries
+/// that were counted are looked at by the last of them only.
+pub(super) fn are_whole(place: &Place, segments: &[Arc<Segment>], end: Offset) -> Result<bool, StoreError> {
     let counts = read_counts(place)?;
     for segment in segments {
         let counted = counts.get(&segment.base).copied().unwrap_or(0);
@@ -68,20 +68,32 @@ pub(super) fn are_whole(place: &Place, segments: &[Arc<Segment>]) -> Result<bool
         if there < counted {
             return Ok(false);
         }
-        if there > 0 && !is_plausible(segment, counted)? {
-            return Ok(false);
+        if there > 0 {
+            let was_open = segment.is_open();
+            let plausible = is_plausible(segment, counted, end)?;
+            close_again(segment, was_open, segments);
+            if !plausible {
+                return Ok(false);
+            }
         }
     }
     Ok(true)
 }
 
-fn is_plausible(segment: &Arc<Segment>, counted: u64) -> Result<bool, StoreError> {
+/// A log may have more segments than the process may have files open.
+fn close_again(segment: &Segment, was_open: bool, segments: &[Arc<Segment>]) {
+    if !was_open && segments.last().is_some_and(|last| segment.base < last.base) {
+        segment.close_file();
+    }
+}
+
+fn is_plausible(segment: &Arc<Segment>, counted: u64, end: Offset) -> Result<bool, StoreError> {
     let mut at = 0_u64;
     let mut suspects = Vec::new();
     let file = EntryFile::<Aborted>::unread(segment.place.path(segment.base, FileKind::TransactionIndex));
     let read = file.each_after(segment.disk(), &|_| false, ReadHow::Block, &mut |entry: Aborted| {
         at = at.saturating_add(1);
-        if at >= counted {
+        if at >= counted && entry.last_offset < end {
             suspects.push(entry);
         }
         true
@@ -117,12 +129,15 @@ fn has_marker(segment: &Segment, entry: &Aborted) -> Result<bool, StoreError> {
     }
 }
 
-/// Makes all lists anew from the log's batches; in memory until the next checkpoint.
+/// Makes all lists anew from the log's batches; in memory until the next checkpoint, and nothing of the files changes
+/// before.
 pub(super) fn rebuild(found: &Found) -> Result<(), StoreError> {
     let first = found.segments.first().map_or(0, |segment| segment.base);
     let mut collect = Collect { engine: Partition::new(first, first), aborted: Vec::new() };
     for segment in &found.segments {
+        let was_open = segment.is_open();
         visit(segment, first, &mut crate::engine::log::LeaderEpochs::default(), &mut collect)?;
+        close_again(segment, was_open, &found.segments);
         segment.aborted.replace(segment.disk(), std::mem::take(&mut collect.aborted))?;
     }
     Ok(())

@@ -156,9 +156,6 @@ impl Log {
     }
 
     fn grow(&mut self, run: Run) {
-        if !run.offsets.is_empty() || !run.times.is_empty() {
-            self.unflushed.insert(self.active.base, Arc::clone(&self.active));
-        }
         run.offsets.into_iter().for_each(|entry| self.active.offsets.push(entry));
         run.times.into_iter().for_each(|entry| self.active.times.push(entry));
         self.active.set_largest(run.growth.largest);
@@ -173,7 +170,6 @@ impl Log {
         let closing = growth.closing_entry();
         if let Some(entry) = closing {
             self.active.times.push(entry);
-            self.unflushed.insert(self.active.base, Arc::clone(&self.active));
         }
         self.growth = Some(growth.with_time(closing));
     }

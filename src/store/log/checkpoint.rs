@@ -26,7 +26,7 @@ impl Log {
         if at > self.synced.offset {
             return Ok(None);
         }
-        self.flush_indexes()?;
+        self.flush_indexes(at)?;
         self.write_counts()?;
         if self.epochs_file == Names::Changed {
             write_epochs(&self.shared.place, &self.shared.epochs.read().to_text())?;
@@ -61,12 +61,14 @@ impl Log {
             .ok_or_else(|| StoreError::Broken(format!("{path}: closed at {end}, but not synced up to there")))
     }
 
-    /// Flushes the entries over synced bytes. Nobody reads an index file beyond what is flushed.
-    fn flush_indexes(&mut self) -> Result<(), StoreError> {
+    /// Flushes the entries over synced bytes, and the aborted transactions below the snapshot that is to be written at
+    /// `at`: an opening takes those above it from their markers again. Nobody reads an index file beyond what is flushed.
+    fn flush_indexes(&mut self, at: Offset) -> Result<(), StoreError> {
         let synced = self.synced;
         let mut new_names = false;
-        let below: Vec<_> = self.unflushed.range(..=synced.base).map(|(_, segment)| segment.clone()).collect();
-        for segment in below {
+        let segments = self.shared.segments();
+        let below = segments.iter().take_while(|segment| segment.base <= synced.base);
+        for segment in below.filter(|segment| segment.has_pending_entries()) {
             let disk = segment.disk();
             let covered = |relative: i32| segment.base.saturating_add(i64::from(relative)) < synced.offset;
             new_names |= segment.offsets.flush(disk, &|entry: &OffsetEntry| covered(entry.relative_offset))?;
@@ -78,10 +80,7 @@ impl Log {
             // Unlike the other two this index cannot be told from a wrong one, and a missing entry shows aborted
             // records to readers: it is on disk before a recovery point relies on it.
             if segment.base == synced.base || !is_in(Bug::AbortedIndexLostAtRoll) {
-                new_names |= segment.aborted.flush(disk, &|entry| entry.last_offset < synced.offset)?;
-            }
-            if segment.base < synced.base {
-                self.unflushed.remove(&segment.base);
+                new_names |= segment.aborted.flush(disk, &|entry| entry.last_offset < at)?;
             }
         }
         if new_names { self.shared.place.sync_dir() } else { Ok(()) }

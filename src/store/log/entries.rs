@@ -1,4 +1,7 @@
 //! One index file: entries that are written, and a tail of newer ones that so far are only in memory.
+//!
+//! The file only ever grows, or is replaced whole by a rename, and only at a flush, which is the owner's. What an opening
+//! takes off the list is taken off in memory: readers of the log before may look at the same file until they are told.
 
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
@@ -8,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::engine::log::Entry;
 use crate::engine::log::index::partition_point;
 use crate::store::StoreError;
-use crate::store::disk::{Disk, File};
+use crate::store::disk::{Disk, File, Replacing, replace_file};
 use crate::store::log::ReadHow;
 use crate::store::log::window::as_u64;
 
@@ -25,7 +28,16 @@ pub(super) struct EntryFile<E> {
 
 struct State<E> {
     written: Written<E>,
+    file: OnDisk,
     tail: Vec<E>,
+}
+
+/// What the file holds beside the entries that count as written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnDisk {
+    Nothing,
+    /// Bytes behind them that are none of the list: the next flush replaces the file.
+    More,
 }
 
 #[derive(Clone, Copy)]
@@ -63,7 +75,11 @@ impl<E: Entry> EntryFile<E> {
     }
 
     fn with(path: PathBuf, written: Written<E>) -> Self {
-        Self { path, state: RwLock::new(State { written, tail: Vec::new() }), writing: Mutex::new(()) }
+        Self {
+            path,
+            state: RwLock::new(State { written, file: OnDisk::Nothing, tail: Vec::new() }),
+            writing: Mutex::new(()),
+        }
     }
 
     pub(super) fn push(&self, entry: E) {
@@ -170,11 +186,18 @@ impl<E: Entry> EntryFile<E> {
         Ok(true)
     }
 
-    /// Moves the front of the tail that `ready` is true of into the file, and makes it durable. True when the file is
-    /// new, so that its name has to be made durable too. A failure leaves all as it was.
+    /// Moves the front of the tail that `ready` is true of into the file, and makes it durable; rids the file of what is
+    /// none of the list. True when the file is new, so that its name has to be made durable too. A failure leaves all as
+    /// it was. For the owner of the log only.
     pub(super) fn flush(&self, disk: &dyn Disk, ready: &dyn Fn(&E) -> bool) -> Result<bool, StoreError> {
         let _writing = self.writing.lock();
-        let moving: Vec<E> = self.state.read().tail.iter().copied().take_while(ready).collect();
+        let (file, moving) = {
+            let state = self.state.read();
+            (state.file, state.tail.iter().copied().take_while(ready).collect::<Vec<E>>())
+        };
+        if file == OnDisk::More {
+            return self.rewrite(disk, &moving).map(|()| false);
+        }
         let Some(last) = moving.last().copied() else {
             return Ok(false);
         };
@@ -194,6 +217,28 @@ impl<E: Entry> EntryFile<E> {
         Ok(created)
     }
 
+    /// Replaces the file by what counts as written of it and `moving`, the front of the tail. Whoever reads the entries
+    /// that are written meanwhile finds the same in either file.
+    fn rewrite(&self, disk: &dyn Disk, moving: &[E]) -> Result<(), StoreError> {
+        let (count, last) = self.written(disk)?;
+        let mut bytes = Vec::new();
+        if count > 0 {
+            let file = self.open(disk)?;
+            self.entries(&*file, 0, count)?.iter().for_each(|entry| entry.encode(&mut bytes));
+        }
+        moving.iter().for_each(|entry| entry.encode(&mut bytes));
+        replace_file(disk, &self.path, &bytes).map_err(|error| match error {
+            Replacing::Write(error) => self.write_error(&error),
+            Replacing::Sync(error) => StoreError::from_sync(&self.path.display().to_string(), &error),
+        })?;
+        let mut state = self.state.write();
+        state.tail.drain(..moving.len());
+        let count = count.saturating_add(as_u64(moving.len()));
+        state.written = Written::Known { count, last: moving.last().copied().or(last) };
+        state.file = OnDisk::Nothing;
+        Ok(())
+    }
+
     /// Makes the file even if it has no entries yet.
     pub(super) fn make_file(&self, disk: &dyn Disk) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
@@ -204,14 +249,11 @@ impl<E: Entry> EntryFile<E> {
     }
 
     /// Keeps everything up to the last entry that `keeps` says yes to, seen with the one before it; for a log that is
-    /// being opened. Looks from the end backwards: what a crash left half written is there, and nowhere else.
+    /// being opened. Looks from the end backwards: what a crash left half written is there, and nowhere else. The file
+    /// stays as it is until the next flush.
     pub(super) fn cut(&self, disk: &dyn Disk, keeps: &mut Keeps<'_, E>) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
-        let size = match disk.size(&self.path) {
-            Ok(size) => size,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(self.read_error(&error)),
-        };
+        let size = self.size(disk)?;
         let (mut kept, mut last) = (size / as_u64(E::BYTES), None);
         if size > 0 {
             let file = self.open(disk)?;
@@ -229,11 +271,9 @@ impl<E: Entry> EntryFile<E> {
                     Some(_) | None => kept = at,
                 }
             }
-            if Self::position(kept) != size {
-                file.truncate(Self::position(kept)).map_err(|error| self.write_error(&error))?;
-            }
         }
-        *self.state.write() = State { written: Written::Known { count: kept, last }, tail: Vec::new() };
+        let file = if Self::position(kept) == size { OnDisk::Nothing } else { OnDisk::More };
+        *self.state.write() = State { written: Written::Known { count: kept, last }, file, tail: Vec::new() };
         Ok(())
     }
 
@@ -242,31 +282,33 @@ impl<E: Entry> EntryFile<E> {
         matches!(self.state.read().written, Written::Known { count: 0, .. })
     }
 
-    /// Whether entries wait to be written.
-    pub(super) fn has_tail(&self) -> bool {
-        !self.state.read().tail.is_empty()
+    /// Whether the file is not what the list is.
+    pub(super) fn is_pending(&self) -> bool {
+        let state = self.state.read();
+        !state.tail.is_empty() || state.file == OnDisk::More
     }
 
     /// Takes `entries` in place of all that was there, in memory until the next flush.
     pub(super) fn replace(&self, disk: &dyn Disk, entries: Vec<E>) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
-        self.create(disk)?;
-        let mut state = self.state.write();
-        state.written = Written::Known { count: 0, last: None };
-        state.tail = entries;
+        let file = if self.size(disk)? == 0 { OnDisk::Nothing } else { OnDisk::More };
+        *self.state.write() = State { written: Written::Known { count: 0, last: None }, file, tail: entries };
         Ok(())
+    }
+
+    fn size(&self, disk: &dyn Disk) -> Result<u64, StoreError> {
+        match disk.size(&self.path) {
+            Ok(size) => Ok(size),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(self.read_error(&error)),
+        }
     }
 
     fn written(&self, disk: &dyn Disk) -> Result<(u64, Option<E>), StoreError> {
         if let Written::Known { count, last } = self.state.read().written {
             return Ok((count, last));
         }
-        let size = match disk.size(&self.path) {
-            Ok(size) => size,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(self.read_error(&error)),
-        };
-        let count = size / as_u64(E::BYTES);
+        let count = self.size(disk)? / as_u64(E::BYTES);
         let last = match count.checked_sub(1) {
             Some(at) => Some(self.entry(&*self.open(disk)?, at)?),
             None => None,

@@ -22,7 +22,7 @@ mod sync;
 mod times;
 mod window;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -91,8 +91,6 @@ pub struct Log {
     syncing: VecDeque<Mark>,
     /// A segment was created since the last job.
     dir: Names,
-    /// Segments with index entries that are only in memory.
-    unflushed: BTreeMap<Offset, Arc<Segment>>,
     epochs_file: Names,
     /// The file that counts aborted transactions.
     aborted_counts: Names,
@@ -159,7 +157,6 @@ impl Log {
         if let Some(segment) = holder.or(segments.first()) {
             segment.aborted.push(aborted);
             self.aborted_counts = Names::Changed;
-            self.unflushed.insert(segment.base, Arc::clone(segment));
         }
     }
 }

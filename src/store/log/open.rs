@@ -1,7 +1,7 @@
 //! Making a log, opening one, and doing away with it.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -159,7 +159,7 @@ impl Log {
         let stored = load_epochs(&found)?;
         let mut epochs = stored.clone();
         epochs.cut(found.next_offset.max(1));
-        let aborted = match are_whole(&found.place, &found.segments)? {
+        let aborted = match are_whole(&found.place, &found.segments, Offset::MAX)? {
             true => AbortedLists::Whole,
             false => AbortedLists::MadeAnew,
         };
@@ -183,19 +183,20 @@ impl Log {
         if changed {
             log.epochs_file = Names::Changed;
         }
+        if opened.aborted == AbortedLists::MadeAnew {
+            // Even where no list is left to be written: what was counted is not there.
+            log.aborted_counts = Names::Changed;
+        }
         Ok((log, opened))
     }
 
     fn assemble(found: Found, epochs: LeaderEpochs, growth: Option<Growth>, settings: LogSettings) -> Self {
-        let pending = |segment: &&Arc<Segment>| segment.has_pending_entries();
-        let unflushed: BTreeMap<_, _> =
-            found.segments.iter().filter(pending).map(|segment| (segment.base, Arc::clone(segment))).collect();
         // The list is never empty: finding and creating both see to it.
         let active = match found.segments.last() {
             Some(segment) => Arc::clone(segment),
             None => Arc::new(Segment::new(&found.place, 0, 0, &Indexes::New)),
         };
-        let aborts_pending = found.segments.iter().any(|segment| segment.aborted.has_tail());
+        let aborts_pending = found.segments.iter().any(|segment| segment.aborted.is_pending());
         let aborted_counts = if aborts_pending { Names::Changed } else { Names::Durable };
         let synced = Mark { base: active.base, pos: active.bytes(), offset: found.next_offset };
         let shared = Shared {
@@ -213,7 +214,6 @@ impl Log {
             synced,
             syncing: VecDeque::new(),
             dir: Names::Durable,
-            unflushed,
             epochs_file: Names::Durable,
             aborted_counts,
             debt: 0,

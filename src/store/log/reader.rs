@@ -75,6 +75,12 @@ impl LogReader {
         Self { shared }
     }
 
+    /// Whether both read the same opening of the same log.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// First offset of the oldest segment; the log start may lie higher.
     #[must_use]
     pub fn first_base(&self) -> Offset {

@@ -150,7 +150,6 @@ impl Log {
         }
         *self.shared.segments.write() = Arc::new(kept.to_vec());
         for segment in gone {
-            self.unflushed.remove(&segment.base);
             self.leaving.push_back(Arc::clone(segment));
         }
         let bytes = gone.iter().fold(0_u64, |sum, segment| sum.saturating_add(segment.bytes()));

@@ -1,4 +1,4 @@
-//! A damaged log, as far as it can be read. Nothing of its files is changed: they may yet be put right.
+//! A damaged log, as far as it can be read, and synced. Nothing of its files is changed: they may yet be put right.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use crate::engine::log::segments::FileKind;
 use crate::engine::log::{Growth, LogSettings};
 use crate::engine::partition::Aborted;
 use crate::store::StoreError;
+use crate::store::cache::{Source, drop_cache};
 use crate::store::disk::Disk;
 use crate::store::log::aborts::are_whole;
 use crate::store::log::checkpoint::snapshots;
@@ -20,7 +21,8 @@ use crate::store::log::open::{Found, Listing, OpenHow, load_epochs, size_of_segm
 use crate::store::log::reader::Hints;
 use crate::store::log::recover::{Progress, sound_batch, take};
 use crate::store::log::replay::{Replay, read_whole, visit};
-use crate::store::log::segment::{Indexes, Place, Segment, WALK_BYTES, shown};
+use crate::store::log::segment::{Indexes, Place, Segment, WALK_BYTES};
+use crate::store::log::window::Window;
 use crate::store::log::{Log, LogReader, ReadHow, Shared};
 
 /// What can be had of a damaged log: everything up to the damage.
@@ -53,27 +55,29 @@ impl Log {
         let kept = snapshots(&place)?;
         let (segments, next_offset) = readable_front(&place, &listing, &settings, doubtful_from(&how, &kept))?;
         let found = Found { place, segments, next_offset };
+        // As an opening does: what is shown must not be gone after a power cut.
+        found.place.sync_dir()?;
         let mut epochs = load_epochs(&found).unwrap_or_default();
         epochs.cut(next_offset.max(1));
         let first = found.segments.first().map_or(next_offset, |segment| segment.base);
-        let mut from = first;
-        for at in kept.into_iter().filter(|at| *at <= next_offset) {
-            if visitor.snapshot(&read_whole(&found.place, at)?) {
-                from = at.max(first);
-                break;
+        let mut from = None;
+        if are_whole(&found.place, &found.segments, next_offset)? {
+            for at in kept.into_iter().filter(|at| *at <= next_offset) {
+                if visitor.snapshot(&read_whole(&found.place, at)?) {
+                    from = Some(at.max(first));
+                    break;
+                }
             }
-        }
-        // What an attempt to open it took off the list behind the snapshot comes again.
-        let below = found.segments.partition_point(|segment| segment.base < from).saturating_sub(1);
-        if !are_whole(&found.place, found.segments.get(..below).unwrap_or_default())? {
-            let why = "nor are the lists of aborted transactions whole, without which nothing can be shown";
-            return Err(StoreError::Damaged(format!("{}: {why}", shown(&found.place.dir))));
         }
         let ends = found.segments.iter().skip(1).map(|next| next.base).chain([next_offset]);
         for (segment, end) in found.segments.iter().zip(ends) {
-            if segment.aborted.is_new() {
-                recall_aborted(segment, from)?;
+            match from {
+                // No list is believed, or nothing says what one leaves open: all of it comes again, from the markers.
+                None => segment.aborted.replace(segment.disk(), Vec::new())?,
+                Some(from) if segment.aborted.is_new() => recall_aborted(segment, from)?,
+                Some(_) => {}
             }
+            let from = from.unwrap_or(first);
             if end > from {
                 visit(segment, from, &mut epochs, visitor)?;
             }
@@ -134,12 +138,23 @@ fn readable_front(
 fn verify(segment: &Segment, size: u64, settings: &LogSettings) -> Result<Progress, StoreError> {
     let expected = Expected { next_offset: segment.base, leader_epoch: 0 };
     let mut at = Progress { pos: 0, expected, growth: Growth::empty(segment.base, 0) };
-    let mut window = segment.window(size, WALK_BYTES)?;
+    segment.sync()?;
+    let file = segment.file()?;
+    // A first byte that cannot be read is met again below, and then it is where the damage begins.
+    let source = match drop_cache(&file) {
+        Ok(Source::Past(past)) => past,
+        Ok(Source::Dropped | Source::Cached) | Err(_) => Arc::clone(&file),
+    };
+    let mut window = Window::new(Arc::clone(&source), segment.path(), size, WALK_BYTES);
     while at.pos < size {
         let batch = match sound_batch(&mut window, at.pos, Some(at.expected)) {
             Ok(batch) => batch,
             // The buffer reaches beyond the batch, maybe over the place that cannot be read.
-            Err(_) => match sound_batch(&mut segment.window(size, 1)?, at.pos, Some(at.expected)) {
+            Err(_) => match sound_batch(
+                &mut Window::new(Arc::clone(&source), segment.path(), size, 1),
+                at.pos,
+                Some(at.expected),
+            ) {
                 Ok(batch) => batch,
                 Err(_) => break,
             },

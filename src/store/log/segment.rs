@@ -221,12 +221,19 @@ impl Segment {
             None if count == 0 && self.bytes() > 0 => self.measure()?.0.largest,
             None => None,
         };
-        self.set_largest(largest);
-        Ok(largest)
+        // The owner may have appended meanwhile, and what it says holds.
+        let mut slot = self.largest.lock();
+        match *slot {
+            Largest::Known(largest) => Ok(largest),
+            Largest::Unknown => {
+                *slot = Largest::Known(largest);
+                Ok(largest)
+            }
+        }
     }
 
-    /// Makes the indexes of a sealed segment anew from all its headers; once only. Where there is no room for the files
-    /// the entries stay in memory.
+    /// Makes the indexes of a sealed segment anew from all its headers; once only. In memory, for any reader may find out
+    /// that they are wrong, and only the owner writes: at its next checkpoint.
     pub(super) fn rebuild_indexes(&self) -> Result<(), StoreError> {
         if self.rebuilt.swap(true, Ordering::Relaxed) {
             return Ok(());
@@ -236,11 +243,7 @@ impl Segment {
         self.offsets.replace(self.disk(), offsets)?;
         self.times.replace(self.disk(), times)?;
         self.set_largest(growth.largest);
-        let flushed = self.offsets.flush(self.disk(), &|_| true).and_then(|_| self.times.flush(self.disk(), &|_| true));
-        match flushed {
-            Ok(_) | Err(StoreError::Full(_)) => Ok(()),
-            Err(error @ (StoreError::Damaged(_) | StoreError::Broken(_))) => Err(error),
-        }
+        Ok(())
     }
 
     /// Where to begin looking for the batch with offset `from`: at or before it. Waits.
@@ -282,7 +285,7 @@ impl Segment {
 
     /// Whether any index has entries that are only in memory.
     pub(super) fn has_pending_entries(&self) -> bool {
-        self.offsets.has_tail() || self.times.has_tail() || self.aborted.has_tail()
+        self.offsets.is_pending() || self.times.is_pending() || self.aborted.is_pending()
     }
 
     fn measure(&self) -> Result<(Growth, Vec<OffsetEntry>, Vec<TimeEntry>), StoreError> {

@@ -12,6 +12,7 @@ mod read;
 mod recovery;
 mod retain;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 

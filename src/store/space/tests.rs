@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::ledger::rows::RowValue;
 use crate::store::disk::File;
 use crate::store::mem_disk::MemDisk;
 
@@ -23,9 +24,9 @@ fn marks_go_by_the_disk_unless_they_are_set() {
     let crossed = Limits { reserve_bytes: 1, low_bytes: Some(9), high_bytes: Some(3) };
     // Limits, size of the disk; low and high mark, reserve.
     let table = [
-        (by_disk, 1000 * GIB, (GIB, 2 * GIB, 64 * MIB)),
-        (by_disk, 20 * GIB, (GIB, 2 * GIB, 64 * MIB)),
-        (by_disk, 10 * GIB, (GIB / 2, GIB, 64 * MIB)),
+        (by_disk, 1000 * GIB, (256 * MIB, 512 * MIB, 64 * MIB)),
+        (by_disk, 6 * GIB, (256 * MIB, 512 * MIB, 6 * GIB / 100)),
+        (by_disk, 2000 * MIB, (100 * MIB, 200 * MIB, 20 * MIB)),
         (by_disk, 1000 * MIB, (50 * MIB, 100 * MIB, 10 * MIB)),
         (set, GIB, (5, 10, 0)),
         (crossed, GIB, (9, 9, 1)),
@@ -50,7 +51,11 @@ fn records_are_refused_below_the_low_mark_until_there_is_as_much_as_the_high_one
         disk.open(Path::new("a")).unwrap().truncate(used).unwrap();
         let measured = space.measure().unwrap();
         assert_eq!((measured.free, measured.room, space.room()), (1000 - used, room, room), "8.2: {used} used");
-        assert_eq!(space.alarms().len(), usize::from(room == Low));
+        let alarms = space.alarms();
+        assert_eq!(alarms.len(), usize::from(room == Low));
+        for word in ["below 100 (storage.low_free_bytes)", "300 (storage.high_free_bytes)"] {
+            assert!(alarms.iter().all(|alarm| alarm.contains(word)), "{alarms:?}");
+        }
     }
     let disk = MemDisk::default();
     disk.set_capacity(0);
@@ -65,9 +70,9 @@ fn what_is_set_aside_is_written_in_full_given_up_once_and_made_again_when_there_
     let limits = Limits { reserve_bytes: 4 * KIB, low_bytes: Some(KIB), high_bytes: Some(2 * KIB) };
     let space = Space::new(Arc::new(disk.clone()), limits);
     assert!(!space.spend_reserve().unwrap(), "there is none yet");
-    assert!(!space.renew_reserve().unwrap(), "nothing was measured yet");
+    assert!(!renewed(&space), "nothing was measured yet");
     space.measure().unwrap();
-    assert!(space.renew_reserve().unwrap() && !space.renew_reserve().unwrap());
+    assert!(renewed(&space) && !renewed(&space));
     let content = disk.content(Path::new(RESERVE)).unwrap();
     assert_eq!(content.len() as u64, 4 * KIB);
     assert!(content.chunks(512).all(|sector| sector.iter().any(|byte| *byte != 0)), "not sparse");
@@ -75,31 +80,55 @@ fn what_is_set_aside_is_written_in_full_given_up_once_and_made_again_when_there_
     full(&disk, "b", 1);
     assert!(space.spend_reserve().unwrap() && !space.spend_reserve().unwrap());
     write(&disk, "b", KIB).unwrap();
-    assert_eq!((space.times_spent(), space.alarms().len()), (1, 1));
+    assert_eq!((space.times_spent(), space.room(), space.alarms().len()), (1, Room::Low, 2), "not for records");
     space.measure().unwrap();
-    assert!(!space.renew_reserve().unwrap(), "3 KiB are no plenty");
+    assert!(!renewed(&space), "3 KiB are no plenty");
     disk.remove(Path::new("a")).unwrap();
     space.measure().unwrap();
-    assert!(space.renew_reserve().unwrap());
+    assert!(renewed(&space));
     assert!(space.alarms().is_empty());
     // The next process finds it.
     let next = Space::new(Arc::new(disk), limits);
     assert!(next.spend_reserve().unwrap());
 }
 
+fn renewed(space: &Space) -> bool {
+    match space.renew_reserve().unwrap() {
+        Renewed::Made => true,
+        Renewed::NotDue => false,
+        Renewed::Failed(error) => panic!("{error}"),
+    }
+}
+
 #[test]
 fn what_could_not_be_set_aside_in_full_is_taken_back() {
     use crate::store::faults::{Fault, Operation, Rule};
-    for operation in [Operation::Write, Operation::Sync] {
+    for (operation, after) in [(Operation::Write, 1), (Operation::Sync, 0), (Operation::Rename, 0)] {
         let disk = MemDisk::default();
         let limits = Limits { reserve_bytes: 4 * MIB, ..Limits::OFF };
         let space = Space::new(Arc::new(disk.clone()), limits);
         space.measure().unwrap();
-        disk.faults().add(Rule { after: 1, ..Rule::once(operation, "", Fault::NoSpace) });
-        assert!(space.renew_reserve().is_err());
+        disk.faults().add(Rule { after, ..Rule::once(operation, "", Fault::NoSpace) });
+        assert!(matches!(space.renew_reserve(), Ok(Renewed::Failed(_))));
         assert_eq!(disk.used_bytes(), 0, "{operation:?}");
-        assert!(space.renew_reserve().unwrap());
+        assert!(renewed(&space));
+        // A directory is everybody's: that one ends the process.
+        assert!(space.spend_reserve().unwrap());
+        disk.faults().add(Rule { after: 1, ..Rule::once(Operation::Sync, "", Fault::Io) });
+        assert!(matches!(space.renew_reserve(), Err(StoreError::Broken(_))));
     }
+}
+
+#[test]
+fn what_an_earlier_process_left_half_made_or_too_small_is_made_anew() {
+    let disk = MemDisk::default();
+    write(&disk, "reserve.bin.tmp", KIB).unwrap();
+    write(&disk, RESERVE, KIB).unwrap();
+    let space = Space::new(Arc::new(disk.clone()), Limits { reserve_bytes: 4 * KIB, ..Limits::OFF });
+    assert_eq!(disk.used_bytes(), KIB);
+    space.measure().unwrap();
+    assert!(renewed(&space) && !renewed(&space));
+    assert_eq!(disk.used_bytes(), 4 * KIB);
 }
 
 /// A store that writes so many bytes to a disk for each commit.
@@ -131,12 +160,16 @@ fn a_commit_that_finds_no_room_is_tried_once_more_with_what_was_set_aside() {
     disk.set_capacity(1000 * KIB);
     let space = Arc::new(Space::new(Arc::new(disk.clone()), Limits { reserve_bytes: 2 * KIB, ..Limits::OFF }));
     space.measure().unwrap();
-    assert!(space.renew_reserve().unwrap());
+    assert!(renewed(&space));
     let mut store = Spared::new(Box::new(Writing(disk.clone(), 0, KIB)), Arc::clone(&space));
     write(&disk, "a", 998 * KIB).unwrap();
-    assert_eq!(store.commit(&Rows::default()).unwrap(), 1);
+    let (mut decision, mut mark) = (Rows::default(), Rows::default());
+    decision.put(RowKey::Owed(1), None);
+    mark.put(RowKey::Marks, Some(RowValue::Marks(crate::engine::ledger::rows::Marks::default())));
+    assert!(matches!(store.commit(&mark), Err(StoreError::Full(_))), "8.2: not for every row");
+    assert_eq!(store.commit(&decision).unwrap(), 1);
     disk.remove(Path::new("commit-0")).unwrap();
     disk.set_capacity(disk.used_bytes());
-    assert!(matches!(store.commit(&Rows::default()), Err(StoreError::Full(_))), "8.2: once");
+    assert!(matches!(store.commit(&decision), Err(StoreError::Full(_))), "8.2: once");
     assert_eq!((store.written(), space.times_spent()), (1, 1));
 }

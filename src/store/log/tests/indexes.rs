@@ -1,6 +1,7 @@
 //! Everything beside the batches may be lost or wrong: what readers are told stays the same.
 
 use super::*;
+use crate::engine::log::Entry as EntryBytes;
 use crate::store::disk::Disk;
 use crate::store::mem_disk::Cut;
 
@@ -123,4 +124,144 @@ fn five_batches_of_a_producer_survive_without_any_snapshot_c_60_c_61() {
             }
         }
     }
+}
+
+/// A log with two segments behind its last snapshot but one, whose point speaks of a snapshot older than its end.
+fn behind_its_snapshot(seed: u64) -> (Rig, OpenHow) {
+    let mut rig = Rig::new();
+    busy(&mut rig, 200, seed);
+    rig.checkpoint();
+    busy(&mut rig, 20, seed + 100);
+    let segments = rig.log.extents().len();
+    while rig.log.extents().len() == segments {
+        rig.append_data(1, 90, None);
+    }
+    let (snapshot, at) = (rig.state.0.snapshot(), rig.log.next_offset());
+    busy(&mut rig, 40, seed + 200);
+    rig.sync();
+    let point = rig.log.checkpoint(&snapshot, at).unwrap();
+    let how = OpenHow { point, log_start: 0, clean: false, witness: rig.log.next_offset() };
+    (rig, how)
+}
+
+#[test]
+fn reading_a_log_anew_changes_nothing_under_the_readers_it_has_t_513() {
+    for seed in 1..40 {
+        let (rig, how) = behind_its_snapshot(seed);
+        let end = rig.log.next_offset();
+        let spans = [(0, end), (0, 40), (how.point.unwrap().snapshot_at, end)];
+        let mut readers = vec![rig.log.reader()];
+        for turn in 0..3 {
+            let (log, opened, _) = open(&rig.disk, how).unwrap();
+            assert_eq!(opened.aborted, AbortedLists::Whole, "seed {seed}, turn {turn}: nothing is short");
+            readers.push(log.reader());
+            for (at, reader) in readers.iter().enumerate() {
+                for (from, upper) in spans {
+                    let found = reader.aborted(from, upper, ReadHow::Block).unwrap().unwrap();
+                    let want = aborted_oracle(&rig.aborted, from, upper);
+                    assert_eq!(found, want, "seed {seed}, turn {turn}, reader {at}, {from}..{upper}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_made_anew_are_changed_by_the_next_checkpoint_only_t_513() {
+    let names = |disk: &MemDisk| -> Vec<String> {
+        let names = disk.list(Path::new(DIR)).unwrap();
+        names.into_iter().filter(|name| name.ends_with(".txnindex")).collect()
+    };
+    for seed in 1..20 {
+        let (rig, how) = behind_its_snapshot(seed);
+        let (disk, end) = (rig.disk.clone(), rig.log.next_offset());
+        let path = Path::new(DIR).join(names(&disk).remove(0));
+        disk.damage(&path, |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - <Aborted as EntryBytes>::BYTES)).unwrap();
+        let before: Vec<_> =
+            names(&disk).iter().map(|name| disk.content(&Path::new(DIR).join(name)).unwrap()).collect();
+        let (mut log, opened, state) = open(&disk, how).unwrap();
+        assert_eq!(opened.aborted, AbortedLists::MadeAnew, "seed {seed}");
+        let after: Vec<_> = names(&disk).iter().map(|name| disk.content(&Path::new(DIR).join(name)).unwrap()).collect();
+        assert_eq!(before, after, "seed {seed}: not a byte of a list");
+        let want = aborted_oracle(&rig.aborted, 0, end);
+        let found = |log: &Log| log.reader().aborted(0, end, ReadHow::Block).unwrap().unwrap();
+        assert_eq!(found(&log), want, "seed {seed}");
+        let point = log.checkpoint(&state.0.snapshot(), end).unwrap();
+        assert_eq!(found(&log), want, "seed {seed}: written");
+        let (log, opened, _) = open(&disk, OpenHow { point, ..how }).unwrap();
+        assert_eq!((opened.aborted, found(&log)), (AbortedLists::Whole, want), "seed {seed}: once only");
+    }
+}
+
+#[test]
+fn a_damaged_log_whose_lists_are_short_shows_nothing_that_was_aborted_c_70_t_513() {
+    let mut shown = 0;
+    for seed in 1..40_u64 {
+        let mut rig = Rig::new();
+        busy(&mut rig, 200, seed);
+        rig.checkpoint();
+        rig.append_data(1, 90, None);
+        rig.append_data(1, 90, None);
+        rig.sync();
+        let disk = rig.disk.crash(Cut::LoseNothing);
+        let names = disk.list(Path::new(DIR)).unwrap();
+        let list = names.iter().rfind(|name| name.ends_with(".txnindex")).unwrap();
+        let log = names.iter().rfind(|name| name.ends_with(".log")).unwrap();
+        // The last list is lost, and the last batch's bytes are wrong below the witness.
+        disk.remove(&Path::new(DIR).join(list)).unwrap();
+        let flip = |bytes: &mut Vec<u8>| *bytes.last_mut().unwrap() ^= 1;
+        disk.damage(&Path::new(DIR).join(log), flip).unwrap();
+        let how = OpenHow { point: rig.point, log_start: 0, clean: false, witness: rig.log.next_offset() };
+        assert!(open(&disk, how).is_err());
+        let mut state = State::new();
+        let salvaged = Log::open_damaged(Arc::new(disk.clone()), Path::new(DIR), SETTINGS, how, &mut state).unwrap();
+        let below: Vec<_> = rig.aborted.iter().copied().filter(|entry| entry.last_offset < salvaged.end).collect();
+        for (from, upper) in [(0, salvaged.end), (0, 40), (salvaged.end - 20, salvaged.end)] {
+            let found = salvaged.reader.aborted(from, upper, ReadHow::Block).unwrap().unwrap();
+            assert_eq!(found, aborted_oracle(&below, from, upper), "seed {seed}, {from}..{upper}");
+            shown += found.len();
+        }
+    }
+    assert!(shown > 0);
+}
+
+#[test]
+fn an_opening_leaves_no_file_of_a_sealed_segment_open() {
+    let mut rig = Rig::new();
+    busy(&mut rig, 250, 31);
+    rig.checkpoint();
+    let (disk, _, _, point) = rig.close();
+    for lost in [false, true] {
+        if lost {
+            disk.remove(&Path::new(DIR).join("00000000000000000000.txnindex")).unwrap();
+        }
+        let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
+        let (log, opened, _) = open(&disk, how).unwrap();
+        assert_eq!(opened.aborted == AbortedLists::MadeAnew, lost);
+        let segments = log.shared.segments();
+        assert!(segments.len() > 5 && segments.iter().rev().skip(1).all(|segment| !segment.is_open()), "lost {lost}");
+    }
+}
+
+#[test]
+fn what_is_shown_of_a_damaged_log_outlives_a_power_cut_c_70() {
+    let mut rig = Rig::new();
+    busy(&mut rig, 5, 3);
+    rig.checkpoint();
+    let synced = rig.log.next_offset();
+    for _ in 0..3 {
+        rig.append_data(1, 90, None);
+    }
+    let how = OpenHow { point: rig.point, log_start: 0, clean: false, witness: rig.log.next_offset() };
+    let names = rig.disk.list(Path::new(DIR)).unwrap();
+    let log = names.iter().rfind(|name| name.ends_with(".log")).unwrap();
+    let flip = |bytes: &mut Vec<u8>| *bytes.last_mut().unwrap() ^= 1;
+    rig.disk.damage(&Path::new(DIR).join(log), flip).unwrap();
+    let salvage = |disk: &MemDisk| {
+        let disk = Arc::new(disk.clone());
+        Log::open_damaged(disk, Path::new(DIR), SETTINGS, how, &mut State::new()).unwrap().end
+    };
+    let shown = salvage(&rig.disk);
+    assert!(shown > synced);
+    assert_eq!(salvage(&rig.disk.crash(Cut::LoseAll)), shown);
 }
