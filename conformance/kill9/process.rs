@@ -62,6 +62,8 @@ impl Broker {
             ("LISTENERS__EXTERNAL__ADVERTISED", self.advertised.to_string()),
             ("MARKER_SYNC", if self.starts.is_multiple_of(2) { "redo" } else { "answer" }.to_owned()),
             ("TOPICS__SEGMENT_BYTES", (1 << 20).to_string()),
+            // Batches made here carry an old timestamp, and a full disk has whatever has expired removed at once.
+            ("TOPICS__RETENTION_MS", "-1".to_owned()),
             ("GROUPS__MIN_SESSION_TIMEOUT_MS", "1000".to_owned()),
         ];
         for (name, value) in settings {
