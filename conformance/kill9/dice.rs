@@ -1,29 +1,22 @@
-//! Numbers from a seed.
+//! Numbers from a seed, as the loop of kills asks for them.
 
 use std::time::Duration;
 
-/// SplitMix64.
+/// The simulator's dice, one for each of those who play.
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Dice(oncelog_sim::dice::Dice);
 
 impl Dice {
     /// The dice of one of those who play: the same for the same run and the same number.
     pub(crate) fn new(seed: u64, player: u64) -> Self {
-        let mut dice = Self(seed ^ player.wrapping_mul(0xD605_1F16_5B4A_9C6B));
-        dice.next();
-        dice
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        let mut dice = oncelog_sim::dice::Dice::new(seed ^ player.wrapping_mul(0xD605_1F16_5B4A_9C6B));
+        dice.draw();
+        Self(dice)
     }
 
     /// From 0 to one less than this.
     pub(crate) fn roll(&mut self, sides: u32) -> u32 {
-        u32::try_from(self.next() % u64::from(sides)).unwrap()
+        u32::try_from(self.0.roll(u64::from(sides))).unwrap()
     }
 
     /// Whether something happens that does so many times of a thousand.

@@ -102,6 +102,7 @@ impl Start<'_> {
             let settings = self.settings.clone();
             match PartitionOwner::load(part, source.clone(), settings, Arc::clone(&shared), self.now) {
                 Ok(owner) => {
+                    owner.show();
                     found.opened.insert(part, Opened { shared, owner, owes: Vec::new() });
                 }
                 Err(StoreError::Damaged(why)) => {

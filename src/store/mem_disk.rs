@@ -121,14 +121,16 @@ impl MemDisk {
         self.tree.lock().with_file(path, |file| file.live.clone())
     }
 
-    /// Changes a file behind everyone's back, on both images: damage to what was synced.
+    /// Changes a file behind everyone's back: what comes out different is so in both images, where the durable one has it.
+    /// What was not synced stays so.
     ///
     /// # Errors
     /// `NotFound`.
     pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         self.tree.lock().with_file(path, |file| {
+            let before = file.live.clone();
             change(&mut file.live);
-            file.durable.clone_from(&file.live);
+            file.damage_durable(&before);
         })
     }
 
@@ -387,6 +389,20 @@ impl FileNode {
         // A doomed sector is not dirty: a later sync says yes and keeps nothing.
         for sector in std::mem::take(&mut self.dirty) {
             restore(&mut self.durable, &self.live, sector);
+        }
+    }
+
+    /// Does to the durable image what was done to the live one, which was `before`.
+    fn damage_durable(&mut self, before: &[u8]) {
+        if self.durable.len() == before.len() || self.durable.len() > self.live.len() {
+            self.durable.resize(self.live.len(), 0);
+        }
+        for (at, byte) in self.live.iter().enumerate() {
+            if before.get(at) != Some(byte)
+                && let Some(place) = self.durable.get_mut(at)
+            {
+                *place = *byte;
+            }
         }
     }
 

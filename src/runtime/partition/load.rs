@@ -67,8 +67,8 @@ impl Replay for Rebuild {
 }
 
 impl PartitionOwner {
-    /// Opens the partition's files, or makes them, and publishes what they hold. After an unclean stop what the scan
-    /// accepted is synced before anybody may see it (storage rule S).
+    /// Opens the partition's files, or makes them. After an unclean stop what the scan accepted is synced before this
+    /// returns (storage rule S); nobody sees it before [`show`](Self::show).
     ///
     /// # Errors
     /// `Damaged`: the partition is not served. `Broken`, `Full`.
@@ -103,7 +103,6 @@ impl PartitionOwner {
         let end = u64::try_from(owner.engine.log_end()).unwrap_or(0);
         let waiting = owner.shared.lane.reached(end);
         debug_assert!(waiting.is_empty(), "nobody can wait for a partition that was not loaded");
-        owner.shared.publish(owner.view());
         Ok(owner)
     }
 

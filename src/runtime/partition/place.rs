@@ -70,8 +70,10 @@ impl Place {
     /// The partition, not served before these markers are written.
     #[must_use]
     pub fn owing(mut self, owes: Vec<(u64, MarkOrder)>) -> Self {
+        if !owes.is_empty() {
+            self.shared.publish(Published::not(Availability::Unloaded));
+        }
         self.owes = owes;
-        self.hide_while_owing();
         self
     }
 
@@ -101,12 +103,6 @@ impl Place {
             Owned::Unloaded(_) | Owned::Damaged(..) | Owned::Gone => false,
         };
         behind || !self.owes.is_empty()
-    }
-
-    fn hide_while_owing(&self) {
-        if !self.owes.is_empty() {
-            self.shared.publish(Published::not(Availability::Unloaded));
-        }
     }
 
     /// A partition that a start found damaged.
@@ -243,8 +239,10 @@ impl Place {
         match PartitionOwner::load(self.part, source, self.settings.clone(), shared, now) {
             Ok(owner) => {
                 self.compare(&owner.open_transactions());
+                if self.owes.is_empty() {
+                    owner.show();
+                }
                 self.owned = Owned::Loaded(Box::new(owner));
-                self.hide_while_owing();
             }
             Err(StoreError::Damaged(why)) => self.quarantine(why, now),
             Err(StoreError::Full(why)) => tracing::warn!(part = self.part.0, why, "partition not opened: no space"),

@@ -104,7 +104,7 @@ impl PartitionOwner {
     }
 
     /// Shows readers the partition as it is; all of it is on disk.
-    pub(super) fn show(&self) {
+    pub fn show(&self) {
         self.shared.publish(self.view());
     }
 }

@@ -28,8 +28,7 @@ pub(super) struct Gathered {
     pub(super) refusable: Vec<Post>,
     /// Debts whose markers are among the bytes, or are there already.
     marked: Vec<u64>,
-    /// Permissions closed: whose, which transaction, and the log end at that place of the mailbox.
-    /// Seals, each with the log end it closed at.
+    /// Permissions closed, each with the log end at that place of the mailbox.
     seals: Vec<(Sealed, Offset)>,
     /// Something other than a marker that closes a transaction is among the bytes.
     mixed: bool,

@@ -105,8 +105,3 @@ pub(crate) fn all_at_rest(world: &World) {
         }
     }
 }
-
-/// The producers of the markers in a partition, for readers of a trace.
-pub(crate) fn epochs(world: &World, part: PartId) -> Vec<Producer> {
-    world.markers(part).into_iter().map(|(producer, _, _)| producer).collect()
-}

@@ -28,8 +28,6 @@ mod markers;
 #[cfg(test)]
 mod ordering;
 #[cfg(test)]
-mod random;
-#[cfg(test)]
 mod restarts;
 #[cfg(test)]
 mod retention;
