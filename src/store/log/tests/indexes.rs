@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::log::Entry as EntryBytes;
+use crate::engine::log::segments::{FileKind, file_name};
 use crate::store::disk::Disk;
 use crate::store::mem_disk::Cut;
 
@@ -147,8 +148,11 @@ fn behind_its_snapshot(seed: u64) -> (Rig, OpenHow) {
 #[test]
 fn reading_a_log_anew_changes_nothing_under_the_readers_it_has_t_513() {
     for seed in 1..40 {
-        let (rig, how) = behind_its_snapshot(seed);
+        // The newest snapshot is lost, so an opening has entries in its files that come again from their markers.
+        let (mut rig, how) = behind_its_snapshot(seed);
         let end = rig.log.next_offset();
+        rig.checkpoint();
+        rig.disk.remove(&Path::new(DIR).join(file_name(end, FileKind::Snapshot))).unwrap();
         let spans = [(0, end), (0, 40), (how.point.unwrap().snapshot_at, end)];
         let mut readers = vec![rig.log.reader()];
         for turn in 0..3 {
