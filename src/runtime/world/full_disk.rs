@@ -3,6 +3,7 @@
 use super::World;
 use super::build::How;
 use super::ordering::ready;
+use super::retention::{ALL_OLD, small};
 use super::store::Mood;
 use crate::config::MarkerSync;
 use crate::engine::ledger::show::Shown;
@@ -241,4 +242,26 @@ fn an_orphan_in_a_partition_that_a_start_had_no_room_to_open_is_closed_when_it_i
     world.produce("a", (a, 1), p);
     assert_eq!(world.end("a", a, Outcome::Commit), Ok(()));
     assert_eq!((world.last_stable(p), world.read_committed(p).len()), (world.watermark(p), 2));
+}
+
+#[test]
+fn what_has_expired_goes_though_the_disk_is_full() {
+    for reserve_bytes in [0, 4096] {
+        let limits = Limits { reserve_bytes, ..Limits::OFF };
+        let (mut world, p, ..) = ready(How { limits, ..small() });
+        world.fill(p, 12);
+        if reserve_bytes > 0 {
+            world.set_aside();
+        }
+        world.fill_disk();
+        world.retain(p, ALL_OLD);
+        world.run_to_rest();
+        let gone = world.log_start(p) > 0;
+        assert_eq!(gone, reserve_bytes > 0, "its snapshot needs room, and is what frees some");
+        assert!(world.broken.is_none());
+        world.make_room();
+        world.retain(p, ALL_OLD);
+        world.run_to_rest();
+        assert_eq!(world.log_start(p), 12, "with room all of it goes");
+    }
 }
