@@ -37,3 +37,13 @@ compile() {
     find "$3" "$jvm/src" -name '*.java' -exec \
         javac -proc:none -Xlint:all,-deprecation,-try,-processing,-classfile,-path,-options -Werror --release 17 -d "$1" -cp "$2/*" {} + >&2
 }
+
+# Apache Kafka whole, as its tools need it; in the place where it lies for every part of the suite. Sets $kafka.
+kafka_jars() {
+    kafka=${KAFKA_LIB:-$HOME/.cache/oncelog-peers/kafka-4.3.1}
+    if [ -e "$kafka/.complete" ]; then
+        install_jdk
+    else
+        jars "$kafka" "$jvm/../clients/kafka-tools/pom.xml"
+    fi
+}
