@@ -51,22 +51,21 @@ public final class Main {
         String output = what + "-out-" + RUN;
         topics(input, output);
         fill(input);
-        int starts = 0;
+        int killed = 0;
         List<Copier> copiers = new ArrayList<>();
         try {
             for (int n = 0; n < PARTITIONS; n++) {
                 copiers.add(new Copier(input, output, n, mode));
                 copiers.get(n).start();
-                starts++;
             }
             for (int kill = 0; kill < KILLS; kill++) {
                 Copier copier = copiers.get(kill % PARTITIONS);
                 Scenarios.until("progress of a copier", Duration.ofSeconds(60), () -> {
                     return copier.copied.get() >= 100 || !copier.process.isAlive();
                 });
+                killed += copier.process.isAlive() ? 1 : 0;
                 copier.process.kill();
                 copier.start();
-                starts++;
             }
             for (Copier copier : copiers) {
                 same(0, copier.process.await(), "exit status of a copier");
@@ -74,8 +73,9 @@ public final class Main {
         } finally {
             copiers.forEach(copier -> copier.process.close());
         }
+        check(killed >= 3, "only " + killed + " copiers were killed at work");
         checkOutput(output);
-        return RECORDS + " records, " + starts + " starts, " + (written(output) - RECORDS - PARTITIONS)
+        return RECORDS + " records, " + killed + " killed at work, " + (written(output) - RECORDS - PARTITIONS)
                 + " aborted records and markers";
     }
 
