@@ -9,7 +9,7 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Runs scenarios and says on standard output how each went, a line each; what else is printed goes to standard error. */
+/** Runs scenarios and says on standard output how each went; what else is printed goes to standard error. */
 public final class Scenarios {
     public static final String BOOTSTRAP = System.getenv("BOOTSTRAP");
 

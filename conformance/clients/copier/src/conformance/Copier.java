@@ -16,10 +16,11 @@ final class Copier {
     private final String[] arguments;
 
     Copier(String input, String output, int number, String... mode) {
+        // It asks for its offsets before it takes its id over, so what a killed one had pending has to time out.
         List<String> all = new ArrayList<>(List.of(
                 "--broker-list", BOOTSTRAP, "--input-topic", input, "--input-partition", Integer.toString(number),
                 "--output-topic", output, "--transactional-id", input + "-" + number, "--consumer-group", input,
-                "--transaction-size", "20", "--enable-random-aborts"));
+                "--transaction-size", "20", "--transaction-timeout", "10000", "--enable-random-aborts"));
         all.addAll(List.of(mode));
         arguments = all.toArray(String[]::new);
     }

@@ -45,7 +45,7 @@ public final class Main {
         Scenarios.end();
     }
 
-    /** Two copiers, each with its own transactional id, that abort at random; one or the other is killed (C-13, C-14). */
+    /** Two copiers, each with its own id, that abort at random; one or the other is killed (C-13, C-14). */
     private static String bounce(String what, String... mode) throws Exception {
         String input = what + "-in-" + RUN;
         String output = what + "-out-" + RUN;
@@ -60,7 +60,7 @@ public final class Main {
             }
             for (int kill = 0; kill < KILLS; kill++) {
                 Copier copier = copiers.get(kill % PARTITIONS);
-                Scenarios.until("progress of a copier", Duration.ofSeconds(60), () -> {
+                Scenarios.until("progress of a copier", Duration.ofSeconds(90), () -> {
                     return copier.copied.get() >= 100 || !copier.process.isAlive();
                 });
                 killed += copier.process.isAlive() ? 1 : 0;

@@ -95,8 +95,8 @@ final class GroupAdmin {
             });
         }
         same("one", described(admin, group).members().iterator().next().groupInstanceId().orElse(""), "static member");
-        MemberToRemove one = new MemberToRemove("one");
-        admin.removeMembersFromConsumerGroup(group, new RemoveMembersFromConsumerGroupOptions(List.of(one))).all().get();
+        var one = new RemoveMembersFromConsumerGroupOptions(List.of(new MemberToRemove("one")));
+        admin.removeMembersFromConsumerGroup(group, one).all().get();
         same("EMPTY", described(admin, group).state().name(), "state after it was removed");
     }
 

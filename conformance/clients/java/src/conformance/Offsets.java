@@ -28,7 +28,7 @@ import org.apache.kafka.common.TopicPartition;
 final class Offsets {
     private Offsets() {}
 
-    /** Not with an abort, with a commit (C-14), for a group that nobody has joined yet (C-41), and not by one who has left. */
+    /** Not with an abort, with a commit (C-14), for a group without members (C-41), and not by one who has left. */
     static String moveWithTheTransaction() throws Exception {
         String topic = Clients.topic("offsets", 1);
         TopicPartition input = new TopicPartition(topic, 0);

@@ -129,7 +129,8 @@ final class Resending {
         same(0, new ProcessBuilder("kill", signal, process).inheritIO().start().waitFor(), "kill " + signal);
     }
 
-    private static List<Future<RecordMetadata>> send(Producer<String, String> producer, String topic, int from, int to) {
+    private static List<Future<RecordMetadata>> send(
+            Producer<String, String> producer, String topic, int from, int to) {
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         for (int n = from; n < to; n++) {
             sent.add(producer.send(new ProducerRecord<>(topic, 0, null, Integer.toString(n))));

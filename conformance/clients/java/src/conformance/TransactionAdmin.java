@@ -59,7 +59,7 @@ final class TransactionAdmin {
             same(Set.of(topic + "-open"), listed(admin, topic, TransactionState.ONGOING), "listed as ongoing");
             same(Set.of(topic + "-done"), listed(admin, topic, TransactionState.COMPLETE_COMMIT), "listed as complete");
             same(Set.of(topic + "-idle"), listed(admin, topic, TransactionState.EMPTY), "listed as empty");
-            ListTransactionsOptions mine = new ListTransactionsOptions().filterProducerIds(Set.of(ongoing.producerId()));
+            var mine = new ListTransactionsOptions().filterProducerIds(Set.of(ongoing.producerId()));
             same(
                     List.of(topic + "-open"),
                     admin.listTransactions(mine).all().get().stream().map(TransactionListing::transactionalId).toList(),

@@ -49,7 +49,7 @@ final class Transactions {
         return transactions + " transactions";
     }
 
-    /** An aborted transaction, then a committed one by the same producer (C-03, C-10), and an aborted empty one (C-21). */
+    /** An aborted transaction, an empty one, and a committed one by the same producer (C-03, C-10, C-21). */
     static String abort() throws Exception {
         String topic = Clients.topic("abort", 1);
         try (Producer<String, String> producer = owner(topic)) {

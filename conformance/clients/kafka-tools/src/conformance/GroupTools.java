@@ -39,8 +39,9 @@ final class GroupTools {
 
     static String groups() throws Exception {
         String group = group("groups");
-        check(lines(ConsumerGroupCommand::main, "--bootstrap-server", BOOTSTRAP, "--list").contains(group), "not listed");
-        List<List<String>> all = rows(lines(GroupsCommand::main, "--bootstrap-server", BOOTSTRAP, "--list"), "GROUP");
+        String[] list = {"--bootstrap-server", BOOTSTRAP, "--list"};
+        check(lines(ConsumerGroupCommand::main, list).contains(group), "not listed");
+        List<List<String>> all = rows(lines(GroupsCommand::main, list), "GROUP");
         same(List.of(group, "Classic", "consumer"), row(all, 0, group), "kafka-groups");
         same(List.of(group, "0", "2", "3", "1"), position(group), "position");
         List<List<String>> states = rows(command(group, "--describe", "--state"), "GROUP");

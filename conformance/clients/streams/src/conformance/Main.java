@@ -90,7 +90,7 @@ public final class Main {
         return summary();
     }
 
-    /** What Streams made for itself, with the settings it asked for; what is read of the repartition topic is deleted. */
+    /** What Streams made for itself, as it asked for it; what it has read of its repartition topic it deletes. */
     private String internalTopics() throws Exception {
         same(2, admin.describeTopics(List.of(REPARTITION)).allTopicNames().get().get(REPARTITION).partitions().size(),
                 "partitions for repartitioning");

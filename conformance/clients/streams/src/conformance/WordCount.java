@@ -14,7 +14,7 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.state.KeyValueStore;
 
-/** The application, one instance: lines become words, words are sent to where they are counted, each count is sent on. */
+/** The application, one instance: lines become words, words go to where they are counted, each count is sent on. */
 final class WordCount {
     static final String STORE = "counts";
 
