@@ -10,6 +10,7 @@ mod raw;
 
 mod admin;
 mod bad_batches;
+mod cases;
 mod full_disk;
 mod hostile;
 #[path = "../../conformance/kill9/history/mod.rs"]
