@@ -13,13 +13,18 @@ import org.apache.flink.connector.kafka.sink.KafkaSink;
 import org.apache.flink.connector.kafka.sink.TransactionNamingStrategy;
 import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.core.execution.SavepointFormatType;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** The job, in a cluster of this process: what one topic has now goes to another, exactly once. */
+/** The job, in a cluster of this process: what comes into one topic goes to another, exactly once. */
 final class Job {
     private Job() {}
 
-    /** Input, output, naming strategy, directory of checkpoints, whether to fail once, checkpoint to start from or "". */
+    /**
+     * Input, output, naming strategy, directory of checkpoints, whether to fail once, checkpoint to start from or "".
+     * Runs until standard input ends, and is then stopped with a savepoint.
+     */
     public static void main(String[] args) throws Exception {
         var env = StreamExecutionEnvironment.getExecutionEnvironment(settings(args[3], args[5]));
         env.setParallelism(2);
@@ -29,7 +34,6 @@ final class Job {
                 .setTopics(args[0])
                 .setGroupId(args[0])
                 .setStartingOffsets(OffsetsInitializer.earliest())
-                .setBounded(OffsetsInitializer.latest())
                 .setProperty("isolation.level", "read_committed")
                 .setValueOnlyDeserializer(new SimpleStringSchema())
                 .build();
@@ -48,7 +52,17 @@ final class Job {
         env.fromSource(source, WatermarkStrategy.noWatermarks(), "input").uid("input")
                 .map(new Steady(Boolean.parseBoolean(args[4]))).uid("steady")
                 .sinkTo(sink).uid("output");
-        env.execute("copy");
+        JobClient job = env.executeAsync("copy");
+        job.getJobExecutionResult().exceptionally(failed -> {
+            failed.printStackTrace();
+            Runtime.getRuntime().halt(1);
+            return null;
+        });
+        while (System.in.read() >= 0) {
+            // Only the end says anything.
+        }
+        job.stopWithSavepoint(true, args[3], SavepointFormatType.CANONICAL).get();
+        job.getJobExecutionResult().get();
     }
 
     private static Configuration settings(String checkpoints, String from) {

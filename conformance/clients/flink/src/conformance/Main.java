@@ -52,12 +52,7 @@ public final class Main {
         String output = topics("failure-" + strategy);
         Path checkpoints = Files.createTempDirectory("checkpoints");
         try {
-            Process job = start(output, strategy, checkpoints, true, "");
-            try {
-                same(0, job.waitFor(), "exit status of the job");
-            } finally {
-                job.destroyForcibly();
-            }
+            finish(start(output, strategy, checkpoints, true, ""), output);
         } finally {
             delete(checkpoints);
         }
@@ -81,16 +76,25 @@ public final class Main {
                 killed.waitFor();
             }
             check(!ongoing(output).isEmpty(), "no transaction was left open");
-            Process restored = start(output, strategy, checkpoints, false, newest(checkpoints).toString());
-            try {
-                same(0, restored.waitFor(), "exit status of the restored job");
-            } finally {
-                restored.destroyForcibly();
-            }
+            finish(start(output, strategy, checkpoints, false, newest(checkpoints).toString()), output);
         } finally {
             delete(checkpoints);
         }
         return checkOutput(output);
+    }
+
+    /** Lets a job run until all is committed, and stops it. */
+    private static void finish(Process job, String output) throws Exception {
+        try {
+            Scenarios.until("all is committed", Duration.ofSeconds(120), () -> {
+                check(job.isAlive(), "the job ended by itself");
+                return read("read_committed", output).size() >= RECORDS;
+            });
+            job.getOutputStream().close();
+            same(0, job.waitFor(), "exit status of the job");
+        } finally {
+            job.destroyForcibly();
+        }
     }
 
     /** Makes input and output, fills the input, and gives the output's name. */
