@@ -4,13 +4,12 @@ use crate::records;
 use crate::schema::{Field, Kind};
 use crate::tree::{Tree, Unreadable};
 
-/// Adds the defaults of all fields that `given` leaves out, in the order of the wire. A field that is not in the schema
-/// or not in this version is a mistake.
+/// Adds the defaults of all fields that `given` leaves out, in the order of the wire, and leaves out what this version
+/// does not have. A field that no version has is a mistake.
 pub(crate) fn complete(fields: &[Field], version: i16, given: &Tree) -> Result<Tree, Unreadable> {
     let own = given.as_fields().ok_or_else(|| Unreadable(format!("fields are wanted, not {}", given.compact())))?;
-    let in_version = |name: &str| fields.iter().any(|field| field.name == name && field.versions.has(version));
-    if let Some((name, _)) = own.iter().find(|(name, _)| !in_version(name)) {
-        return Err(Unreadable(format!("`{name}` is no field of version {version}")));
+    if let Some((name, _)) = own.iter().find(|(name, _)| !fields.iter().any(|field| field.name == *name)) {
+        return Err(Unreadable(format!("there is no field `{name}`")));
     }
     let mut whole = Vec::new();
     for field in fields.iter().filter(|field| field.versions.has(version)) {

@@ -147,12 +147,12 @@ fn blocks(lines: &[String]) -> Result<Vec<Block>, Unreadable> {
             }
             inside.push(line.clone());
         }
-        let words = |text: &str| text.split(',').map(|word| word.trim().to_owned()).collect::<Vec<_>>();
+        let words = |text: &str| split_outside(text, |c| c == ',');
         if let Some((name, parameters)) = line.strip_prefix("def ").and_then(|head| head.split_once('(')) {
             let parameters = words(parameters.trim_end_matches(')'));
             found.push(Block::Macro(Macro { name: name.to_owned(), parameters, lines: inside }));
         } else if let Some((names, turns)) = line.strip_prefix("for ").and_then(|head| head.split_once(" in ")) {
-            let turns = turns.split_whitespace().map(words).collect();
+            let turns = split_outside(turns, char::is_whitespace).iter().map(|turn| words(turn)).collect();
             found.push(Block::Loop(words(names), turns, inside));
         } else {
             return Err(Unreadable(format!("`{line}` begins nothing")));
@@ -204,7 +204,7 @@ impl Steps {
         let (head, arguments) = line.split_once('(').unwrap_or((line, ""));
         if let Some(found) = self.macros.get(head).cloned() {
             let arguments = arguments.trim_end().strip_suffix(')').unwrap_or(arguments);
-            let arguments = split_arguments(arguments);
+            let arguments = split_outside(arguments, |c| c == ',');
             if arguments.len() != found.parameters.len() {
                 return Err(Unreadable(format!("{} takes {:?}", found.name, found.parameters)));
             }
@@ -227,7 +227,7 @@ impl Steps {
         };
         let count = self.unnamed.entry(what.clone()).or_default();
         *count += 1;
-        format!("{what} {count}")
+        format!("({what} {count})")
     }
 }
 
@@ -246,21 +246,21 @@ fn filled(line: &str, given: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// Arguments between commas that stand in no brackets and no quotes.
-fn split_arguments(text: &str) -> Vec<String> {
+/// The parts between separators that stand in no brackets and no quotes.
+fn split_outside(text: &str, separates: impl Fn(char) -> bool) -> Vec<String> {
     let mut found = vec![String::new()];
     let mut depth = 0;
     let mut quotes = 0;
     for c in text.chars() {
         quotes += i32::from(c == '"');
         depth += i32::from("{[(".contains(c)) - i32::from("}])".contains(c));
-        if c == ',' && depth == 0 && quotes % 2 == 0 {
+        if separates(c) && depth == 0 && quotes % 2 == 0 {
             found.push(String::new());
         } else {
             found.last_mut().unwrap().push(c);
         }
     }
-    found.iter().map(|argument| argument.trim().to_owned()).collect()
+    found.iter().map(|part| part.trim().to_owned()).collect()
 }
 
 fn act(line: &str) -> Result<Act, Unreadable> {
