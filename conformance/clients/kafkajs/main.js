@@ -28,7 +28,7 @@ function unreliable() {
     return socket
   }
   const producer = new Kafka({ ...settings, socketFactory }).producer({ idempotent: true, maxInFlightRequests: 1 })
-  return { producer, disturb: () => {}, failures: () => cuts }
+  return { producer, disturb: () => {}, failures: () => cuts, able: true }
 }
 
 const TOPIC = 2 // ResourceTypes.TOPIC of a config

@@ -165,7 +165,7 @@ fn c_36_an_id_with_an_open_transaction_is_not_forgotten() {
 /// They cost a flush for many, and are forgotten in time.
 #[test]
 fn c_37_c_54_a_crowd_of_ids_that_are_never_used() {
-    const EACH: usize = 250;
+    const EACH: usize = 125;
     let (mut scene, clock) = by_hand(|config| config.transactions.id_expiration_ms = 5_000);
     let probe = |prefix: usize, count: usize| {
         let mut client = scene.connect();
@@ -202,7 +202,7 @@ fn c_37_c_54_a_crowd_of_ids_that_are_never_used() {
 /// Producers of a single record: a partition forgets them in time, and with them what it writes beside its log.
 #[test]
 fn c_38_a_crowd_of_producers_of_one_record() {
-    const CROWD: usize = 500;
+    const CROWD: usize = 150;
     let (mut scene, clock) = by_hand(|config| config.producers.id_expiration_ms = 60_000);
     let mut client = scene.connect();
     for _ in 0..CROWD {
