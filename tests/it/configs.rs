@@ -1,9 +1,10 @@
 //! Topics grown and set otherwise while they are in use.
 
 use kafka_protocol::messages::create_partitions_request::{CreatePartitionsAssignment, CreatePartitionsTopic};
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::{
-    AlterConfigsRequest, BrokerId, CreatePartitionsRequest, IncrementalAlterConfigsRequest, alter_configs_request,
-    incremental_alter_configs_request,
+    AlterConfigsRequest, BrokerId, CreatePartitionsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
+    alter_configs_request, incremental_alter_configs_request,
 };
 
 use crate::broker::TestBroker;
@@ -182,6 +183,21 @@ fn settings_are_changed_key_by_key() {
     broker.crash();
     broker.start_again(|_| {});
     assert_eq!(broker.connect().given_to("t"), expected);
+}
+
+/// who wants to know what was set is not told of what nobody set.
+#[test]
+fn only_what_the_configuration_changes_counts_as_stated() {
+    for (retention_ms, source) in [(604_800_000, 5), (60_000, 4)] {
+        let broker = TestBroker::with(|config| config.topics.retention_ms = retention_ms);
+        let mut client = broker.connect();
+        assert_eq!(client.create_topic("t", 1), 0);
+        let resource = DescribeConfigsResource::default().with_resource_type(2).with_resource_name(text("t"));
+        let resource = resource.with_configuration_keys(Some(vec![text("retention.ms")]));
+        let answer = client.call(4, &DescribeConfigsRequest::default().with_resources(vec![resource]));
+        let shown = &answer.results[0].configs[0];
+        assert_eq!((shown.value.as_deref(), shown.config_source), (Some(&*retention_ms.to_string()), source), "A-306");
+    }
 }
 
 /// appends are held to a change from the next one on, and after a start.

@@ -71,7 +71,8 @@ impl Catalog {
             ResourceKind::ClientMetrics | ResourceKind::Group if name.is_empty() => {
                 Err(refused("The resource has no name."))
             }
-            ResourceKind::ClientMetrics | ResourceKind::Group => check_settingless(&change.asked()?).map(|()| None),
+            ResourceKind::ClientMetrics => check_settingless(&change.asked()?, Refusal::InvalidRequest).map(|()| None),
+            ResourceKind::Group => check_settingless(&change.asked()?, Refusal::InvalidConfig).map(|()| None),
         }
     }
 
@@ -154,10 +155,10 @@ fn check_logger(change: &Change) -> Result<(), Refused> {
 }
 
 /// Groups and client metrics subscriptions have no settings here; to take one back is fine, as for a topic.
-fn check_settingless(asked: &[Alteration]) -> Result<(), Refused> {
+fn check_settingless(asked: &[Alteration], unknown: Refusal) -> Result<(), Refused> {
     match asked.iter().find(|asked| asked.op != AlterOp::Delete) {
         None => Ok(()),
-        Some(Alteration { key, .. }) => Err(invalid(format!("Unknown config name: {}", excerpt(key)))),
+        Some(Alteration { key, .. }) => Err(Refused::new(unknown, format!("Unknown config name: {}", excerpt(key)))),
     }
 }
 

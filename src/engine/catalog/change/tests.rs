@@ -92,12 +92,12 @@ fn what_is_no_topic() {
     check("A-301", keys(8, "1", &[("some.logger", DELETE, None)]), CONFIG);
     check("A-301", keys(8, "1", &[("some.logger", APPEND, Some("INFO"))]), REQUEST);
     check("A-301", all(8, "1", &[]), REQUEST);
-    for kind in [16, 32] {
+    for (kind, unknown) in [(16, REQUEST), (32, CONFIG)] {
         check("A-302", keys(kind, "", &[]), REQUEST);
         check("A-302", keys(kind, "x", &[]), Ok(""));
         check("A-317", keys(kind, "x", &[("no.such", DELETE, None)]), Ok(""));
-        check("A-315", keys(kind, "x", &[("no.such", SET, Some("1"))]), CONFIG);
-        check("A-315", all(kind, "x", &[("no.such", Some("1"))]), CONFIG);
+        check("A-315", keys(kind, "x", &[("no.such", SET, Some("1"))]), unknown);
+        check("A-315", all(kind, "x", &[("no.such", Some("1"))]), unknown);
         check("A-312", keys(kind, "x", &[("no.such", SET, None)]), REQUEST);
     }
     for kind in [0, 1, 3, 127, -1] {

@@ -152,7 +152,8 @@ fn offsets_are_deleted_unless_they_are_read() {
     bench.stable("unreadable", "consumer", vec![0]);
     bench.stable("connect", "connect", Vec::new());
     let covered = Err(GroupSubscribedToTopic);
-    let table: &[(&str, &[PartId], Result<Vec<Result<(), Refusal>>, Refusal>)] = &[
+    type Line<'a> = (&'a str, &'a [PartId], Result<Vec<Result<(), Refusal>>, Refusal>);
+    let table: &[Line<'_>] = &[
         ("", &[P], Err(InvalidGroupId)),
         ("never", &[P], Err(GroupIdNotFound)),
         ("never", &[], Err(GroupIdNotFound)),
