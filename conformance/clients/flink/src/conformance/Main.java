@@ -118,15 +118,14 @@ public final class Main {
 
     private static Process start(String output, String strategy, Path checkpoints, boolean fail, String from)
             throws IOException {
-        return new ProcessBuilder(
+        return Scenarios.child(new ProcessBuilder(
                         "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m",
                         "--add-opens", "java.base/java.util=ALL-UNNAMED",
                         "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", System.getProperty("java.class.path"),
                         Job.class.getName(), input(output), output, strategy, checkpoints.toUri().toString(),
                         Boolean.toString(fail), from)
                 .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                .redirectError(ProcessBuilder.Redirect.INHERIT)
-                .start();
+                .redirectError(ProcessBuilder.Redirect.INHERIT));
     }
 
     /** The last checkpoint that is whole. */
