@@ -5,17 +5,13 @@ set -euo pipefail
 jvm=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${BOOTSTRAP:?the address of a broker}" "${CACHE:?a folder for downloads and builds}"
 mkdir -p "$CACHE"
+. "$jvm/../install.sh"
 
 # One short-lived process after the other: the quick compiler alone and one thread for garbage.
 java=(java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m -Dorg.slf4j.simpleLogger.defaultLogLevel=error)
 
 install_jdk() {
-    command -v javac >/dev/null && command -v mvn >/dev/null && return
-    local as_root=()
-    [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
-    "${as_root[@]}" apt-get update -qq >&2
-    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends \
-        default-jdk-headless maven >&2
+    command -v javac >/dev/null && command -v mvn >/dev/null || packages default-jdk-headless maven
 }
 
 # jars DIR POM [-Dproperty=value…]: what the pom names lies in DIR afterwards; fetched again only when it changed.

@@ -3,6 +3,7 @@
 //! Owners are plain values (`ledger::LedgerOwner`, `partition::PartitionOwner`) that take letters and give posts;
 //! threads only carry and wait. Nothing here knows Kafka's messages or SQL.
 
+pub mod administration;
 pub mod broker;
 pub mod events;
 pub mod ledger;

@@ -29,7 +29,7 @@ use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
 use crate::runtime::partition::load::Source;
 use crate::runtime::partition::{CHECKPOINT_BYTES, Settings as PartSettings};
 use crate::runtime::partitions::Partitions;
-use crate::runtime::post::{CatalogNews, LedgerLetter, Post};
+use crate::runtime::post::{CatalogNews, Keeping, LedgerLetter, Post};
 use crate::runtime::retention::{self, SweepLetter};
 use crate::runtime::room::RoomWatch;
 use crate::runtime::router::{Addresses, Router};
@@ -317,22 +317,22 @@ impl Sources {
         Ok(())
     }
 
+    /// Adds the partitions that are new, and tells those of topics that are set otherwise.
     fn add(&self, news: &CatalogNews, partitions: &Partitions) {
         for (part, row) in &news.created {
             if let Some(source) = self.of(&news.catalog, row) {
                 partitions.add(*part, source);
             }
         }
+        for topic in news.changed.iter().filter_map(|id| news.catalog.topic_by_id(*id)) {
+            let keeping = self.keeping(topic);
+            topic.parts.iter().for_each(|part| partitions.keep(*part, keeping));
+        }
     }
 
     fn of(&self, catalog: &Catalog, row: &PartRow) -> Option<Source> {
         let topic: &Arc<Topic> = catalog.topic_by_id(row.topic)?;
-        let settings = topic.settings.in_effect(&self.defaults.levels);
-        let log = LogSettings {
-            segment_bytes: u32::try_from(settings.segment_bytes).unwrap_or(1 << 30),
-            index_interval_bytes: u32::try_from(settings.index_interval_bytes).unwrap_or(4096),
-            segment_ms: settings.segment_ms,
-        };
+        let Keeping { log, times } = self.keeping(topic);
         Some(Source {
             disk: Arc::clone(&self.disk),
             dir: PathBuf::from(format!("{}-{}", topic.name, row.index)),
@@ -340,12 +340,23 @@ impl Sources {
             row: *row,
             log,
             clean: self.clean,
-            times: match settings.timestamp_type {
-                TimestampType::CreateTime => Times::CreateTime,
-                TimestampType::LogAppendTime => Times::LogAppendTime,
-            },
+            times,
             witness: 0,
         })
+    }
+
+    fn keeping(&self, topic: &Topic) -> Keeping {
+        let settings = topic.settings.in_effect(&self.defaults.levels);
+        let log = LogSettings {
+            segment_bytes: u32::try_from(settings.segment_bytes).unwrap_or(1 << 30),
+            index_interval_bytes: u32::try_from(settings.index_interval_bytes).unwrap_or(4096),
+            segment_ms: settings.segment_ms,
+        };
+        let times = match settings.timestamp_type {
+            TimestampType::CreateTime => Times::CreateTime,
+            TimestampType::LogAppendTime => Times::LogAppendTime,
+        };
+        Keeping { log, times }
     }
 }
 

@@ -16,21 +16,21 @@ const COMMITTED: Isolation = Isolation::ReadCommitted;
 const ALL: Isolation = Isolation::ReadUncommitted;
 const OUT_OF_RANGE: i16 = 1;
 /// When batches are dated, and hand-moved clocks begin.
-const START_MS: i64 = 1_700_000_000_000;
+pub(crate) const START_MS: i64 = 1_700_000_000_000;
 /// The interval of looks that nobody set.
-const LOOK_MS: u32 = 300_000;
+pub(crate) const LOOK_MS: u32 = 300_000;
 
 /// Two or three batches a segment; a minute.
 const MINUTE: [(&str, &str); 2] = [("internal.segment.bytes", "300"), ("retention.ms", "60000")];
 
-fn by_hand() -> (TestBroker, Clock) {
+pub(crate) fn by_hand() -> (TestBroker, Clock) {
     let clock = Clock::manual(START_MS);
     let own = clock.clone();
     (TestBroker::on(|_| {}, |parts| parts.clock = own), clock)
 }
 
 /// Asks until it is so, or fails.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let clock = Clock::system();
     while !is_so() {
         assert!(clock.now().mono_ms < 20_000, "never so: {what}");
@@ -38,7 +38,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn earliest(client: &mut Client, topic: &str, part: i32) -> i64 {
+pub(crate) fn earliest(client: &mut Client, topic: &str, part: i32) -> i64 {
     let (code, offset, _) = client.list_offsets(topic, part, EARLIEST, ALL);
     assert_eq!(code, 0);
     offset
@@ -48,7 +48,7 @@ fn latest(client: &mut Client, topic: &str, isolation: Isolation) -> i64 {
     client.list_offsets(topic, 0, LATEST, isolation).1
 }
 
-fn names(broker: &TestBroker, dir: &str, end: &str) -> Vec<String> {
+pub(crate) fn names(broker: &TestBroker, dir: &str, end: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(broker.config().data_dir.join(dir)) else { return Vec::new() };
     let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.retain(|name| name.ends_with(end));

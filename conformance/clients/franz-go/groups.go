@@ -140,7 +140,7 @@ func rebalance(a *app) string {
 // idempotence: connections break while answers are awaited, so batches are sent again. Case C-61.
 func idempotence(a *app) string {
 	topic := a.topic("", 3, nil)
-	network := &network{every: 25}
+	network := &network{every: 8}
 	producer := a.client(kgo.Dialer(network.dial), kgo.ProducerBatchMaxBytes(512), kgo.RecordDeliveryTimeout(time.Minute),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }))
 	var lost atomic.Int64

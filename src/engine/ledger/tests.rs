@@ -2,6 +2,7 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "small numbers of tests")]
 
+mod groups;
 mod offsets;
 mod recovery;
 mod transactions;

@@ -106,13 +106,20 @@ impl LedgerOwner {
             | Command::Heartbeat(..)
             | Command::Leave(..)
             | Command::CommitOffsets(_)
-            | Command::FetchOffsets { .. }
-            | Command::DescribeGroups(_) => self.ask_group(to, command, now, effects),
+            | Command::FetchOffsets { .. } => self.ask_group(to, command, now, effects),
+            Command::DescribeGroups(ids) => effects.answer(to, self.describe_groups(ids)),
+            Command::ListGroups => effects.answer(to, self.list_groups()),
+            Command::DeleteGroups(ids) => self.delete_groups(to, ids, effects),
+            Command::DeleteOffsets(group, parts) => self.delete_offsets(to, (group, parts), effects),
             Command::DescribeTxns(ids) => effects.answer(to, self.describe_txns(ids)),
             Command::ListTxns => effects.answer(to, self.list_txns()),
             Command::Gauges => effects.answer(to, Answer::Gauges(Box::new(self.gauges(now)))),
             Command::CreateTopics(specs) => self.create_topics(to, specs, effects),
             Command::DeleteTopics(keys) => self.delete_topics(to, keys, effects),
+            Command::GrowTopics { specs, validate_only } => self.grow_topics(to, specs, *validate_only, effects),
+            Command::ChangeConfigs { resources, validate_only } => {
+                self.change_configs(to, resources, *validate_only, effects);
+            }
         }
     }
 

@@ -65,6 +65,7 @@ impl PartitionOwner {
                 self.shared.move_log_start(log_start);
                 turn.at_once.extend(to.map(|to| Post::Answer(to, Answer::LogStart(log_start))));
             }
+            PartLetter::Keep(keeping) => self.keep(keeping),
             letter @ (PartLetter::Append(_)
             | PartLetter::Retain(_)
             | PartLetter::DeleteRecords { .. }

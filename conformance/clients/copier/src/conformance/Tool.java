@@ -24,7 +24,7 @@ final class Tool implements AutoCloseable {
                 "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
                 "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", CLASSES, "org.apache.kafka.tools." + tool));
         command.addAll(List.of(arguments));
-        process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        process = Scenarios.child(new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT));
         reader = new Thread(() -> read(line), tool);
         reader.start();
     }

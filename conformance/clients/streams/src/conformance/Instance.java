@@ -26,7 +26,7 @@ final class Instance implements AutoCloseable {
                 "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", System.getProperty("java.class.path"),
                 WordCount.class.getName());
         builder.command().addAll(java.util.List.of(arguments));
-        process = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        process = Scenarios.child(builder.redirectError(ProcessBuilder.Redirect.INHERIT));
         reader = new Thread(this::read, "reader");
         reader.start();
     }
