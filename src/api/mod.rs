@@ -9,6 +9,7 @@ mod api_versions;
 mod codes;
 mod create_topics;
 pub mod ctx;
+mod delete_records;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;
@@ -72,6 +73,7 @@ async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
         Api::ApiVersions => api_versions::answer(ctx, call).await,
         Api::CreateTopics => create_topics::answer(ctx, call).await,
         Api::DeleteTopics => delete_topics::answer(ctx, call).await,
+        Api::DeleteRecords => delete_records::answer(ctx, call).await,
         Api::DescribeConfigs => describe_configs::answer(ctx, call).await,
         Api::DescribeCluster => describe_cluster::answer(ctx, call).await,
         Api::OffsetCommit => offset_commit::answer(ctx, call).await,

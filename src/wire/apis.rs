@@ -102,6 +102,7 @@ apis! {
     ApiVersions = 18: listed 0, served 0..=3, flexible 3, Alone;
     CreateTopics = 19: listed 2, served 2..=7, flexible 5, Alone;
     DeleteTopics = 20: listed 1, served 1..=5, flexible 4, Alone;
+    DeleteRecords = 21: listed 0, served 0..=2, flexible 2, Alone;
     InitProducerId = 22: listed 0, served 0..=4, flexible 2, Alone;
     OffsetForLeaderEpoch = 23: listed 2, served 2..=4, flexible 4, Alone;
     AddPartitionsToTxn = 24: listed 0, served 0..=3, flexible 3, Alone;
@@ -156,6 +157,7 @@ impl Api {
             | Self::ApiVersions
             | Self::CreateTopics
             | Self::DeleteTopics
+            | Self::DeleteRecords
             | Self::OffsetForLeaderEpoch
             | Self::TxnOffsetCommit
             | Self::DescribeConfigs

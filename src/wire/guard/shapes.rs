@@ -117,6 +117,7 @@ pub(super) const fn of(api: Api) -> &'static Shape {
         Api::ApiVersions => &API_VERSIONS,
         Api::CreateTopics => &CREATE_TOPICS,
         Api::DeleteTopics => &DELETE_TOPICS,
+        Api::DeleteRecords => &DELETE_RECORDS,
         Api::InitProducerId => &INIT_PRODUCER_ID,
         Api::OffsetForLeaderEpoch => &OFFSET_FOR_LEADER_EPOCH,
         Api::AddPartitionsToTxn => &ADD_PARTITIONS_TO_TXN,
@@ -235,6 +236,12 @@ const CREATE_TOPICS_SETTING: Shape = shape(&[TEXT, TEXT.nullable()]);
 
 // Names, timeout.
 const DELETE_TOPICS: Shape = shape(&[TEXTS, INT]);
+
+// Topics, timeout.
+const DELETE_RECORDS: Shape = shape(&[list(&DELETE_RECORDS_TOPIC), INT]);
+const DELETE_RECORDS_TOPIC: Shape = shape(&[TEXT, list(&DELETE_RECORDS_PARTITION)]);
+// Partition, first offset that stays.
+const DELETE_RECORDS_PARTITION: Shape = shape(&[INT, LONG]);
 
 // Transactional id, timeout, producer id and epoch.
 const INIT_PRODUCER_ID: Shape = shape(&[TEXT.nullable(), INT, LONG.since(3), SHORT.since(3)]);

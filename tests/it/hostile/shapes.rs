@@ -2,11 +2,12 @@
 
 use bytes::{BufMut, BytesMut};
 use kafka_protocol::messages::{
-    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
-    DescribeClusterRequest, DescribeConfigsRequest, DescribeProducersRequest, DescribeTransactionsRequest,
-    EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest,
-    LeaveGroupRequest, ListOffsetsRequest, ListTransactionsRequest, MetadataRequest, OffsetCommitRequest,
-    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest, TxnOffsetCommitRequest,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiVersionsRequest, CreateTopicsRequest, DeleteRecordsRequest,
+    DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeProducersRequest,
+    DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
+    InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListOffsetsRequest, ListTransactionsRequest,
+    MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
+    SyncGroupRequest, TxnOffsetCommitRequest,
 };
 use kafka_protocol::protocol::Encodable;
 use oncelog::wire::Api;
@@ -38,6 +39,7 @@ pub(super) fn default_body(api: Api, version: i16) -> Vec<u8> {
         Api::ApiVersions => encoded::<ApiVersionsRequest>(version),
         Api::CreateTopics => encoded::<CreateTopicsRequest>(version),
         Api::DeleteTopics => encoded::<DeleteTopicsRequest>(version),
+        Api::DeleteRecords => encoded::<DeleteRecordsRequest>(version),
         Api::InitProducerId => encoded::<InitProducerIdRequest>(version),
         Api::OffsetForLeaderEpoch => encoded::<OffsetForLeaderEpochRequest>(version),
         Api::AddPartitionsToTxn => encoded::<AddPartitionsToTxnRequest>(version),
@@ -71,6 +73,7 @@ pub(super) fn weak_spot(api: Api, version: i16) -> Weak {
         Api::Metadata
         | Api::CreateTopics
         | Api::DeleteTopics
+        | Api::DeleteRecords
         | Api::DescribeConfigs
         | Api::DescribeProducers
         | Api::DescribeTransactions

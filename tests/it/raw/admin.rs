@@ -1,12 +1,13 @@
 //! Topics, committed offsets, and what a client asks first.
 
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use kafka_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest,
-    MetadataResponse, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse,
+    ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    MetadataRequest, MetadataResponse, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse,
 };
 
 use super::txn::Member;
@@ -69,6 +70,15 @@ impl Client {
     pub(crate) fn delete_topic(&mut self, name: &str) -> i16 {
         let request = DeleteTopicsRequest::default().with_topic_names(vec![text(name).into()]);
         self.call(5, &request).responses[0].error_code
+    }
+
+    /// DeleteRecords of one partition: code and first offset, -1 if it is refused.
+    pub(crate) fn delete_records(&mut self, version: i16, (topic, part): (&str, i32), offset: i64) -> (i16, i64) {
+        let partition = DeleteRecordsPartition::default().with_partition_index(part).with_offset(offset);
+        let topic = DeleteRecordsTopic::default().with_name(text(topic).into()).with_partitions(vec![partition]);
+        let request = DeleteRecordsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
+        let result = &self.call(version, &request).topics[0].partitions[0];
+        (result.error_code, result.low_watermark)
     }
 
     /// OffsetCommit of one offset.
