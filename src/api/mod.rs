@@ -13,6 +13,7 @@ mod delete_records;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;
+mod describe_log_dirs;
 mod describe_producers;
 mod describe_transactions;
 mod end_txn;
@@ -75,6 +76,7 @@ async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
         Api::DeleteTopics => delete_topics::answer(ctx, call).await,
         Api::DeleteRecords => delete_records::answer(ctx, call).await,
         Api::DescribeConfigs => describe_configs::answer(ctx, call).await,
+        Api::DescribeLogDirs => describe_log_dirs::answer(ctx, call).await,
         Api::DescribeCluster => describe_cluster::answer(ctx, call).await,
         Api::OffsetCommit => offset_commit::answer(ctx, call).await,
         Api::OffsetFetch => offset_fetch::answer(ctx, call).await,

@@ -17,6 +17,7 @@ pub mod retention;
 pub mod room;
 pub mod router;
 mod settings;
+pub mod sizes;
 pub mod start;
 #[cfg(any(test, simulator))]
 #[cfg_attr(not(simulator), allow(dead_code, reason = "the simulator alone uses a part of it"))]

@@ -110,6 +110,7 @@ apis! {
     EndTxn = 26: listed 0, served 0..=3, flexible 3, Alone;
     TxnOffsetCommit = 28: listed 0, served 0..=3, flexible 3, Alone;
     DescribeConfigs = 32: listed 1, served 1..=4, flexible 4, Alone;
+    DescribeLogDirs = 35: listed 1, served 1..=4, flexible 2, Alone;
     DescribeCluster = 60: listed 0, served 0..=1, flexible 0, Alone;
     DescribeProducers = 61: listed 0, served 0..=0, flexible 0, Alone;
     DescribeTransactions = 65: listed 0, served 0..=0, flexible 0, Alone;
@@ -161,6 +162,7 @@ impl Api {
             | Self::OffsetForLeaderEpoch
             | Self::TxnOffsetCommit
             | Self::DescribeConfigs
+            | Self::DescribeLogDirs
             | Self::DescribeCluster
             | Self::DescribeProducers
             | Self::DescribeTransactions

@@ -125,6 +125,7 @@ pub(super) const fn of(api: Api) -> &'static Shape {
         Api::EndTxn => &END_TXN,
         Api::TxnOffsetCommit => &TXN_OFFSET_COMMIT,
         Api::DescribeConfigs => &DESCRIBE_CONFIGS,
+        Api::DescribeLogDirs => &DESCRIBE_LOG_DIRS,
         Api::DescribeCluster => &DESCRIBE_CLUSTER,
         Api::DescribeProducers => &DESCRIBE_PRODUCERS,
         Api::DescribeTransactions => &DESCRIBE_TRANSACTIONS,
@@ -281,6 +282,10 @@ const TXN_OFFSET_COMMIT_PARTITION: Shape = shape(&[INT, LONG, INT.since(2), TEXT
 const DESCRIBE_CONFIGS: Shape = shape(&[list(&DESCRIBE_CONFIGS_RESOURCE), BYTE, BYTE.since(3)]);
 // Kind, name, keys.
 const DESCRIBE_CONFIGS_RESOURCE: Shape = shape(&[BYTE, TEXT, TEXTS.nullable()]);
+
+// Topics; null for all.
+const DESCRIBE_LOG_DIRS: Shape = shape(&[list(&DESCRIBE_LOG_DIRS_TOPIC).nullable()]);
+const DESCRIBE_LOG_DIRS_TOPIC: Shape = shape(&[TEXT, INTS]);
 
 // Authorized operations, kind of endpoint.
 const DESCRIBE_CLUSTER: Shape = shape(&[BYTE, BYTE.since(1)]);

@@ -46,6 +46,7 @@ fn codec(api: Api, version: i16, body: &Bytes) -> Result<Decoded, String> {
         Api::EndTxn => decode_as::<EndTxnRequest>(version, body),
         Api::TxnOffsetCommit => decode_as::<TxnOffsetCommitRequest>(version, body),
         Api::DescribeConfigs => decode_as::<DescribeConfigsRequest>(version, body),
+        Api::DescribeLogDirs => decode_as::<DescribeLogDirsRequest>(version, body),
         Api::DescribeCluster => decode_as::<DescribeClusterRequest>(version, body),
         Api::DescribeProducers => decode_as::<DescribeProducersRequest>(version, body),
         Api::DescribeTransactions => decode_as::<DescribeTransactionsRequest>(version, body),
@@ -400,6 +401,7 @@ fn decoded_elements_take_no_more_than_they_are_charged() {
         txn_offset_commit_request::TxnOffsetCommitRequestTopic,
         txn_offset_commit_request::TxnOffsetCommitRequestPartition,
         describe_configs_request::DescribeConfigsResource,
+        describe_log_dirs_request::DescribableLogDirTopic,
         describe_producers_request::TopicRequest,
     );
     assert!(std::mem::size_of::<StrBytes>() <= TEXT_BYTES);

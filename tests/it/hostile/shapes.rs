@@ -3,11 +3,11 @@
 use bytes::{BufMut, BytesMut};
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiVersionsRequest, CreateTopicsRequest, DeleteRecordsRequest,
-    DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeProducersRequest,
-    DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
-    InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListOffsetsRequest, ListTransactionsRequest,
-    MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest,
-    SyncGroupRequest, TxnOffsetCommitRequest,
+    DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeLogDirsRequest,
+    DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest,
+    HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListOffsetsRequest,
+    ListTransactionsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
+    ProduceRequest, SyncGroupRequest, TxnOffsetCommitRequest,
 };
 use kafka_protocol::protocol::Encodable;
 use oncelog::wire::Api;
@@ -47,6 +47,7 @@ pub(super) fn default_body(api: Api, version: i16) -> Vec<u8> {
         Api::EndTxn => encoded::<EndTxnRequest>(version),
         Api::TxnOffsetCommit => encoded::<TxnOffsetCommitRequest>(version),
         Api::DescribeConfigs => encoded::<DescribeConfigsRequest>(version),
+        Api::DescribeLogDirs => encoded::<DescribeLogDirsRequest>(version),
         Api::DescribeCluster => encoded::<DescribeClusterRequest>(version),
         Api::DescribeProducers => encoded::<DescribeProducersRequest>(version),
         Api::DescribeTransactions => encoded::<DescribeTransactionsRequest>(version),
@@ -75,6 +76,7 @@ pub(super) fn weak_spot(api: Api, version: i16) -> Weak {
         | Api::DeleteTopics
         | Api::DeleteRecords
         | Api::DescribeConfigs
+        | Api::DescribeLogDirs
         | Api::DescribeProducers
         | Api::DescribeTransactions
         | Api::ListTransactions => vec![],

@@ -2,12 +2,14 @@
 
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
+use kafka_protocol::messages::describe_log_dirs_request::DescribableLogDirTopic;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use kafka_protocol::messages::{
     ApiVersionsRequest, ApiVersionsResponse, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
-    MetadataRequest, MetadataResponse, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse,
+    DescribeLogDirsRequest, DescribeLogDirsResponse, MetadataRequest, MetadataResponse, OffsetCommitRequest,
+    OffsetFetchRequest, OffsetFetchResponse,
 };
 
 use super::txn::Member;
@@ -79,6 +81,15 @@ impl Client {
         let request = DeleteRecordsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
         let result = &self.call(version, &request).topics[0].partitions[0];
         (result.error_code, result.low_watermark)
+    }
+
+    /// DescribeLogDirs of these partitions, all for none.
+    pub(crate) fn log_dirs(&mut self, version: i16, parts: Option<&[(&str, &[i32])]>) -> DescribeLogDirsResponse {
+        let topic = |(name, parts): &(&str, &[i32])| {
+            DescribableLogDirTopic::default().with_topic(text(name).into()).with_partitions(parts.to_vec())
+        };
+        let topics = parts.map(|parts| parts.iter().map(topic).collect());
+        self.call(version, &DescribeLogDirsRequest::default().with_topics(topics))
     }
 
     /// OffsetCommit of one offset.
