@@ -36,6 +36,7 @@ mod sync_group;
 mod together;
 mod txn_offset_commit;
 mod words;
+mod write_txn_markers;
 
 use std::sync::Arc;
 
@@ -90,6 +91,7 @@ async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
         Api::AddOffsetsToTxn => add_offsets_to_txn::answer(ctx, call).await,
         Api::EndTxn => end_txn::answer(ctx, call).await,
         Api::TxnOffsetCommit => txn_offset_commit::answer(ctx, call).await,
+        Api::WriteTxnMarkers => write_txn_markers::answer(ctx, call).await,
         Api::DescribeProducers => describe_producers::answer(ctx, call).await,
         Api::DescribeTransactions => describe_transactions::answer(ctx, call).await,
         Api::ListTransactions => list_transactions::answer(ctx, call).await,

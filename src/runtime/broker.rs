@@ -449,7 +449,7 @@ fn fresh_topic_id() -> TopicId {
     }
 }
 
-async fn answered(waiting: Waiting<'_>, gone: Refusal) -> Result<Answer, Refusal> {
+pub(super) async fn answered(waiting: Waiting<'_>, gone: Refusal) -> Result<Answer, Refusal> {
     match waiting.answer().await {
         None => Err(gone),
         Some(Answer::Refused(refusal)) => Err(refusal),

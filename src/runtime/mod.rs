@@ -19,6 +19,7 @@ pub mod router;
 mod settings;
 pub mod sizes;
 pub mod start;
+mod tools;
 #[cfg(any(test, simulator))]
 #[cfg_attr(not(simulator), allow(dead_code, reason = "the simulator alone uses a part of it"))]
 #[allow(

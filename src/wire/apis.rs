@@ -108,6 +108,7 @@ apis! {
     AddPartitionsToTxn = 24: listed 0, served 0..=3, flexible 3, Alone;
     AddOffsetsToTxn = 25: listed 0, served 0..=3, flexible 3, Alone;
     EndTxn = 26: listed 0, served 0..=3, flexible 3, Alone;
+    WriteTxnMarkers = 27: listed 1, served 1..=1, flexible 1, Alone;
     TxnOffsetCommit = 28: listed 0, served 0..=3, flexible 3, Alone;
     DescribeConfigs = 32: listed 1, served 1..=4, flexible 4, Alone;
     DescribeLogDirs = 35: listed 1, served 1..=4, flexible 2, Alone;
@@ -160,6 +161,7 @@ impl Api {
             | Self::DeleteTopics
             | Self::DeleteRecords
             | Self::OffsetForLeaderEpoch
+            | Self::WriteTxnMarkers
             | Self::TxnOffsetCommit
             | Self::DescribeConfigs
             | Self::DescribeLogDirs

@@ -20,3 +20,4 @@ mod process;
 mod recovery;
 mod retention;
 mod smoke;
+mod tool_markers;

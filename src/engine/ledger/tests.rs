@@ -4,6 +4,7 @@
 
 mod offsets;
 mod recovery;
+mod tools;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -37,6 +37,7 @@ impl LedgerOwner {
             | Command::Verify { .. }
             | Command::StageOffsets(_)
             | Command::EndTxn { .. }
+            | Command::WriteMarkers { .. }
             | Command::DescribeTxns(_)
             | Command::ListTxns
             | Command::CreateTopics(_)

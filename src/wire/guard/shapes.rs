@@ -123,6 +123,7 @@ pub(super) const fn of(api: Api) -> &'static Shape {
         Api::AddPartitionsToTxn => &ADD_PARTITIONS_TO_TXN,
         Api::AddOffsetsToTxn => &ADD_OFFSETS_TO_TXN,
         Api::EndTxn => &END_TXN,
+        Api::WriteTxnMarkers => &WRITE_TXN_MARKERS,
         Api::TxnOffsetCommit => &TXN_OFFSET_COMMIT,
         Api::DescribeConfigs => &DESCRIBE_CONFIGS,
         Api::DescribeLogDirs => &DESCRIBE_LOG_DIRS,
@@ -262,6 +263,11 @@ const ADD_OFFSETS_TO_TXN: Shape = shape(&[TEXT, LONG, SHORT, TEXT]);
 
 // Transactional id, producer id and epoch, committed.
 const END_TXN: Shape = shape(&[TEXT, LONG, SHORT, BYTE]);
+
+const WRITE_TXN_MARKERS: Shape = shape(&[list(&WRITE_TXN_MARKER)]);
+// Producer id and epoch, committed, topics, coordinator epoch.
+const WRITE_TXN_MARKER: Shape = shape(&[LONG, SHORT, BYTE, list(&WRITE_TXN_MARKER_TOPIC), INT]);
+const WRITE_TXN_MARKER_TOPIC: Shape = shape(&[TEXT, INTS]);
 
 // Transactional id, group, producer id and epoch, generation, member, instance, topics.
 const TXN_OFFSET_COMMIT: Shape = shape(&[

@@ -7,7 +7,7 @@ use kafka_protocol::messages::{
     DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest,
     HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListOffsetsRequest,
     ListTransactionsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
-    ProduceRequest, SyncGroupRequest, TxnOffsetCommitRequest,
+    ProduceRequest, SyncGroupRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
 use kafka_protocol::protocol::Encodable;
 use oncelog::wire::Api;
@@ -45,6 +45,7 @@ pub(super) fn default_body(api: Api, version: i16) -> Vec<u8> {
         Api::AddPartitionsToTxn => encoded::<AddPartitionsToTxnRequest>(version),
         Api::AddOffsetsToTxn => encoded::<AddOffsetsToTxnRequest>(version),
         Api::EndTxn => encoded::<EndTxnRequest>(version),
+        Api::WriteTxnMarkers => encoded::<WriteTxnMarkersRequest>(version),
         Api::TxnOffsetCommit => encoded::<TxnOffsetCommitRequest>(version),
         Api::DescribeConfigs => encoded::<DescribeConfigsRequest>(version),
         Api::DescribeLogDirs => encoded::<DescribeLogDirsRequest>(version),
@@ -79,7 +80,8 @@ pub(super) fn weak_spot(api: Api, version: i16) -> Weak {
         | Api::DescribeLogDirs
         | Api::DescribeProducers
         | Api::DescribeTransactions
-        | Api::ListTransactions => vec![],
+        | Api::ListTransactions
+        | Api::WriteTxnMarkers => vec![],
         Api::OffsetCommit => {
             let retention: &[u8] = if version <= 4 { &[0xff; 8] } else { &[] };
             vec![text, &[0xff; 4], text, null_since(7), retention]
