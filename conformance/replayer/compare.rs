@@ -1,5 +1,7 @@
 //! What is different from a recording, and whether there is a reason for it.
 
+use std::collections::BTreeSet;
+
 use crate::play::Exchange;
 use crate::tree::{Tree, Unreadable};
 
@@ -29,6 +31,9 @@ const ABSENT: &str = "absent";
 /// Words for people: what they say, and whether anything is said, is no part of the protocol.
 const WORDS: &[&str] = &["ErrorMessage", "BatchIndexErrorMessage", "Documentation"];
 
+/// A long list in which what is missing must not shift what is there: its entries are compared by name.
+const NAMED: &str = "/Configs";
+
 impl Reason {
     pub(crate) fn all(tree: &Tree) -> Result<Vec<Self>, Unreadable> {
         let list = tree.as_list().ok_or_else(|| Unreadable("a list of reasons is wanted".to_owned()))?;
@@ -46,15 +51,29 @@ impl Reason {
     }
 
     pub(crate) fn explains(&self, difference: &Difference) -> bool {
-        let matches = |pattern: &str, text: &str| match pattern.split_once('*') {
-            Some((front, back)) => text.starts_with(front) && text.ends_with(back),
-            None => text == pattern,
-        };
         self.script == difference.script
             && matches(&self.step, &difference.step)
             && matches(&self.field, &difference.field)
             && (self.ours == "\"*\"" || self.ours == difference.ours)
     }
+}
+
+/// Whether the text is as the pattern says, in which each `*` stands for anything.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|front| text.strip_prefix(front)) else { return false };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        let Some(at) = rest.find(part) else { return false };
+        rest = rest.get(at + part.len()..).unwrap_or_default();
+    }
+    false
 }
 
 impl std::fmt::Display for Reason {
@@ -85,6 +104,14 @@ pub(crate) fn differences(script: &str, recorded: &[Exchange], played: &[Exchang
 
 fn compare(path: &str, theirs: &Tree, ours: &Tree, note: &mut impl FnMut(&str, String, String)) {
     match (theirs, ours) {
+        (Tree::List(left), Tree::List(right)) if path.ends_with(NAMED) => {
+            let of = |list: &[Tree], name: &str| list.iter().find(|item| name_of(item) == name).cloned();
+            let names: BTreeSet<&str> = left.iter().chain(right).map(name_of).collect();
+            for name in names {
+                let (theirs, ours) = (of(left, name), of(right, name));
+                compare_one(&format!("{path}/{name}"), theirs.as_ref(), ours.as_ref(), note);
+            }
+        }
         (Tree::List(left), Tree::List(right)) => {
             for n in 0..left.len().max(right.len()) {
                 compare_one(&format!("{path}/{n}"), left.get(n), right.get(n), note);
@@ -101,6 +128,10 @@ fn compare(path: &str, theirs: &Tree, ours: &Tree, note: &mut impl FnMut(&str, S
         (theirs, ours) if theirs == ours => {}
         (theirs, ours) => note(path, theirs.compact(), ours.compact()),
     }
+}
+
+fn name_of(item: &Tree) -> &str {
+    item.get("Name").and_then(Tree::as_text).unwrap_or_default()
 }
 
 fn compare_one(path: &str, theirs: Option<&Tree>, ours: Option<&Tree>, note: &mut impl FnMut(&str, String, String)) {

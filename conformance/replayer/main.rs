@@ -21,6 +21,8 @@ mod records;
 mod run;
 mod schema;
 mod script;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::process::ExitCode;

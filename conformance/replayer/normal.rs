@@ -41,6 +41,9 @@ const KEYS: &[&str] = &[
     "MemberId",
 ];
 
+/// A list whose order says what covers what.
+const RANKED: &str = "Synonyms";
+
 /// Lists of numbers that are sets.
 const SETS: &[&str] = &["Partitions", "PartitionIndexes"];
 
@@ -179,7 +182,7 @@ fn order(field: &str, tree: &mut Tree) {
                     other => other.compact(),
                 })
             };
-            if list.iter().all(|item| item.as_fields().is_some()) {
+            if field != RANKED && list.iter().all(|item| item.as_fields().is_some()) {
                 list.sort_by_cached_key(key);
             } else if SETS.contains(&field) {
                 list.sort_by_key(Tree::as_int);

@@ -310,7 +310,8 @@ fn option(ask: &mut Ask, word: &str, value: &str) -> Result<(), Unreadable> {
         "until" => {
             let (path, wanted) = value.split_once('=').ok_or_else(|| Unreadable("until what?".to_owned()))?;
             let positive = !path.ends_with('!');
-            ask.until.push((path.trim_end_matches('!').to_owned(), wanted.to_owned(), positive));
+            let wanted = wanted.trim_matches('"').to_owned();
+            ask.until.push((path.trim_end_matches('!').to_owned(), wanted, positive));
         }
         "patience" => ask.patience = Some(number()?),
         "cut" => ask.cut = usize::try_from(number()?).unwrap(),

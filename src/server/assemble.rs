@@ -387,22 +387,24 @@ fn ledger_settings(config: &Config, incarnation: i32, defaults: &Defaults) -> Le
     }
 }
 
-/// The broker's settings under the names that Kafka's tools know.
+/// The broker's settings under the names that Kafka's tools know. What is as built in was set by nobody, and is not told
+/// as if it were: tools copy what was set.
 fn defaults(config: &Config) -> Defaults {
     let mut levels = BrokerLevels::default();
-    // What is as Kafka has it by itself is nobody's statement: tools carry over to other clusters what was stated.
-    let mut state = |key: &str, value: String, default: &str| {
-        if value != default {
+    let builtin = Config::builtin();
+    let mut state = |key: &str, value_in: fn(&Config) -> String| {
+        let value = value_in(config);
+        if value != value_in(&builtin) {
             levels.stated.insert(key.to_owned(), value);
         }
     };
-    state("log.segment.bytes", config.topics.segment_bytes.to_string(), "1073741824");
-    state("message.max.bytes", config.topics.max_message_bytes.to_string(), "1048588");
-    state("log.retention.ms", config.topics.retention_ms.to_string(), "604800000");
-    state("log.retention.bytes", config.topics.retention_bytes.to_string(), "-1");
-    state("auto.create.topics.enable", config.topics.auto_create.to_string(), "true");
-    state("transaction.max.timeout.ms", config.transactions.max_timeout_ms.to_string(), "900000");
-    state("log.dirs", config.data_dir.display().to_string(), "");
+    state("log.segment.bytes", |config| config.topics.segment_bytes.to_string());
+    state("message.max.bytes", |config| config.topics.max_message_bytes.to_string());
+    state("log.retention.ms", |config| config.topics.retention_ms.to_string());
+    state("log.retention.bytes", |config| config.topics.retention_bytes.to_string());
+    state("auto.create.topics.enable", |config| config.topics.auto_create.to_string());
+    state("transaction.max.timeout.ms", |config| config.transactions.max_timeout_ms.to_string());
+    levels.stated.insert("log.dirs".to_owned(), config.data_dir.display().to_string());
     Defaults {
         partitions: config.topics.default_partitions,
         node_id: NODE_ID,

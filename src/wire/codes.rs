@@ -9,6 +9,16 @@ pub const NONE: i16 = 0;
 /// UNKNOWN_SERVER_ERROR: ours, not the client's (V-107).
 pub const UNKNOWN_SERVER_ERROR: i16 = -1;
 
+#[cfg(not(feature = "mutant"))]
+const INVALID_TXN_STATE: i16 = 48;
+
+/// Wrong, to show that it would be noticed.
+#[cfg(feature = "mutant")]
+const INVALID_TXN_STATE: i16 = 49;
+
+#[cfg(all(feature = "mutant", not(debug_assertions)))]
+compile_error!("the feature `mutant` is for tests of the tests and is not shipped");
+
 /// Kafka's number of each refusal, whoever asks.
 #[must_use]
 #[expect(clippy::too_many_lines, reason = "a table: one line for each refusal")]
@@ -47,7 +57,7 @@ pub const fn code(refusal: Refusal) -> i16 {
         Refusal::PolicyViolation => 44,
         Refusal::OutOfOrderSequence => 45,
         Refusal::InvalidProducerEpoch => 47,
-        Refusal::InvalidTxnState => 48,
+        Refusal::InvalidTxnState => INVALID_TXN_STATE,
         Refusal::InvalidProducerIdMapping => 49,
         Refusal::InvalidTransactionTimeout => 50,
         Refusal::ConcurrentTransactions => 51,

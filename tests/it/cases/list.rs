@@ -162,8 +162,12 @@ const LIST: &[(u8, &str, &[Tried])] = &[
     ),
     (
         44,
-        "an offset expires while a transaction carries it",
-        &[By(&[("cases/stuck.rs", "c_44_an_offset_of_an_open_transaction_is_not_forgotten")])],
+        "an offset goes while a transaction carries it",
+        &[By(&[
+            ("cases/stuck.rs", "c_44_an_offset_of_an_open_transaction_is_not_forgotten"),
+            ("cases/stuck.rs", "c_44_an_offset_deleted_under_a_transaction"),
+            ("groups.rs", "a_group_is_deleted_under_a_transaction"),
+        ])],
     ),
     (
         46,
@@ -385,7 +389,15 @@ const LIST: &[(u8, &str, &[Tried])] = &[
             ("admin.rs", "topics_are_created_one_by_one"),
         ])],
     ),
-    (92, "settings appended and subtracted", &[Later("IncrementalAlterConfigs")]),
+    (
+        92,
+        "settings appended and subtracted",
+        &[By(&[
+            ("configs.rs", "settings_are_changed_key_by_key"),
+            ("configs.rs", "settings_are_changed_resource_by_resource"),
+            ("admin.rs", "configs_are_described"),
+        ])],
+    ),
     (93, "consoles that find something missing", &[Later("a run of the consoles")]),
     (
         94,

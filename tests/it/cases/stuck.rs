@@ -277,6 +277,35 @@ fn c_44_an_offset_of_an_open_transaction_is_not_forgotten() {
     at_rest(&mut scene, Some(&clock));
 }
 
+/// What is deleted takes along what a transaction carries for it; what is staged afterwards counts again.
+#[test]
+fn c_44_an_offset_deleted_under_a_transaction() {
+    let mut scene = Scene::new();
+    let mut client = scene.connect();
+    let (owner, nobody) = (client.owner("id"), Member::default());
+    for (again, after) in [(None, -1), (Some(9), 9)] {
+        assert_eq!(client.offset_commit("group", &nobody, (FREE, 0, 3)), 0);
+        assert_eq!(client.add_offsets("id", owner, "group"), 0);
+        let stage = |client: &mut Client, offset: i64| {
+            client.txn_offset_commit(("id", owner), ("group", &nobody), (FREE, 0, offset))
+        };
+        assert_eq!(stage(&mut client, 8), 0);
+        let deleted = (0, vec![(FREE.to_owned(), vec![(0, 0)])]);
+        assert_eq!(client.offset_delete("group", &[(FREE, &[0])]), deleted);
+        assert_eq!(client.offset_fetch("group", (FREE, 0), true), (0, -1), "nothing is pending");
+        if let Some(offset) = again {
+            assert_eq!(stage(&mut client, offset), 0);
+            assert_eq!(client.offset_fetch("group", (FREE, 0), true), (88, -1));
+        }
+        client.end_txn_surely("id", owner, true);
+        assert_eq!(client.offset_fetch("group", (FREE, 0), true), (0, after));
+        scene.crash_and_start(|_| {});
+        client = scene.connect();
+        assert_eq!(client.offset_fetch("group", (FREE, 0), true), (0, after), "nor brought back");
+    }
+    at_rest(&mut scene, None);
+}
+
 /// A Produce of one batch to each of the partitions.
 fn to_each(id: Option<&str>, batches: &[(i32, Batch)]) -> ProduceRequest {
     let data = batches.iter().map(|(part, batch)| {
