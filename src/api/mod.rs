@@ -12,10 +12,12 @@ mod create_partitions;
 mod create_topics;
 pub mod ctx;
 mod delete_groups;
+mod delete_records;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;
 mod describe_groups;
+mod describe_log_dirs;
 mod describe_producers;
 mod describe_transactions;
 mod end_txn;
@@ -41,6 +43,7 @@ mod sync_group;
 mod together;
 mod txn_offset_commit;
 mod words;
+mod write_txn_markers;
 
 use std::sync::Arc;
 
@@ -79,10 +82,12 @@ async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
         Api::ApiVersions => api_versions::answer(ctx, call).await,
         Api::CreateTopics => create_topics::answer(ctx, call).await,
         Api::DeleteTopics => delete_topics::answer(ctx, call).await,
+        Api::DeleteRecords => delete_records::answer(ctx, call).await,
         Api::CreatePartitions => create_partitions::answer(ctx, call).await,
         Api::AlterConfigs => alter_configs::answer(ctx, call).await,
         Api::IncrementalAlterConfigs => incremental_alter_configs::answer(ctx, call).await,
         Api::DescribeConfigs => describe_configs::answer(ctx, call).await,
+        Api::DescribeLogDirs => describe_log_dirs::answer(ctx, call).await,
         Api::DescribeCluster => describe_cluster::answer(ctx, call).await,
         Api::OffsetCommit => offset_commit::answer(ctx, call).await,
         Api::OffsetFetch => offset_fetch::answer(ctx, call).await,
@@ -100,6 +105,7 @@ async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
         Api::AddOffsetsToTxn => add_offsets_to_txn::answer(ctx, call).await,
         Api::EndTxn => end_txn::answer(ctx, call).await,
         Api::TxnOffsetCommit => txn_offset_commit::answer(ctx, call).await,
+        Api::WriteTxnMarkers => write_txn_markers::answer(ctx, call).await,
         Api::DescribeProducers => describe_producers::answer(ctx, call).await,
         Api::DescribeTransactions => describe_transactions::answer(ctx, call).await,
         Api::ListTransactions => list_transactions::answer(ctx, call).await,

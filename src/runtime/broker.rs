@@ -26,6 +26,7 @@ use crate::runtime::post::{
 pub use crate::runtime::readable::Readable;
 use crate::runtime::reading::Reads;
 use crate::runtime::router::Router;
+use crate::runtime::sessions::FetchSessions;
 use crate::runtime::settings::InEffect;
 use crate::store::space::Room;
 
@@ -36,6 +37,7 @@ pub struct Broker {
     identity: Identity,
     defaults: Defaults,
     pub(super) reads: Reads,
+    pub(super) fetches: FetchSessions,
     settings: InEffect,
     stopping: watch::Sender<bool>,
 }
@@ -87,6 +89,7 @@ impl Broker {
             identity,
             defaults,
             reads: Reads::default(),
+            fetches: FetchSessions::default(),
             settings: InEffect::default(),
             stopping: watch::Sender::new(false),
         }
@@ -435,7 +438,7 @@ fn fresh_topic_id() -> TopicId {
     }
 }
 
-async fn answered(waiting: Waiting<'_>, gone: Refusal) -> Result<Answer, Refusal> {
+pub(super) async fn answered(waiting: Waiting<'_>, gone: Refusal) -> Result<Answer, Refusal> {
     match waiting.answer().await {
         None => Err(gone),
         Some(Answer::Refused(refusal)) => Err(refusal),

@@ -67,6 +67,7 @@ fn writes_nothing(letter: &PartLetter) -> bool {
         PartLetter::Grant(_) | PartLetter::Seal { .. } | PartLetter::Unseal { .. } => true,
         PartLetter::Append(_)
         | PartLetter::Mark(_)
+        | PartLetter::AdminMark { .. }
         | PartLetter::Describe(_)
         | PartLetter::Keep(_)
         | PartLetter::Retain(_)

@@ -12,7 +12,7 @@ use crate::engine::ledger::offsets::Seen;
 use crate::engine::ledger::rows::{PartRow, RecoveryPoint};
 use crate::engine::ledger::show::Described;
 use crate::engine::log::{LogSettings, Retention};
-use crate::engine::partition::{Grant, MarkOrder, ProducerState};
+use crate::engine::partition::{AdminMark, Grant, MarkOrder, ProducerState};
 use crate::engine::txn::{Addition, Position};
 use crate::engine::{
     Claim, GroupId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
@@ -166,6 +166,13 @@ pub enum Command {
         producer: Producer,
         /// How it is to end.
         outcome: Outcome,
+    },
+    /// WriteTxnMarkers: one marker in these partitions, all judged on one state. Each is answered by itself.
+    WriteMarkers {
+        /// The marker that the tool asks for.
+        mark: AdminMark,
+        /// Where, and who waits.
+        parts: Vec<(PartId, ReplyTo)>,
     },
     /// DescribeTransactions.
     DescribeTxns(Vec<TransactionalId>),
@@ -371,6 +378,13 @@ pub enum PartLetter {
     },
     /// Write these markers; all of one commit travel in one letter.
     Mark(Vec<(u64, MarkOrder)>),
+    /// Write a marker that a tool asks for; the ledger has nothing against it.
+    AdminMark {
+        /// The marker.
+        mark: AdminMark,
+        /// Who waits.
+        to: ReplyTo,
+    },
     /// DescribeProducers.
     Describe(ReplyTo),
     /// The topic wants its logs kept otherwise, from the next append on.

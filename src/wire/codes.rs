@@ -95,8 +95,8 @@ pub const fn fenced(version_knows_90: bool) -> i16 {
 }
 
 /// The number that a request of this API and version is answered with: [`code`], but for what old clients do not know
-/// and what the transaction coordinator's answers become on their way through Produce (T-373) and TxnOffsetCommit
-/// (T-243).
+/// and what the transaction coordinator's answers become on their way through Produce (T-373), TxnOffsetCommit (T-243)
+/// and WriteTxnMarkers (T-409, T-840).
 #[must_use]
 pub fn code_for(api: Api, version: i16, refusal: Refusal) -> i16 {
     let said = match (api, refusal) {
@@ -108,6 +108,14 @@ pub fn code_for(api: Api, version: i16, refusal: Refusal) -> i16 {
             | Refusal::CoordinatorNotAvailable
             | Refusal::NotCoordinator,
         ) => Refusal::NotEnoughReplicas,
+        // A tool asks again for this one alone.
+        (
+            Api::WriteTxnMarkers,
+            Refusal::ConcurrentTransactions
+            | Refusal::CoordinatorLoadInProgress
+            | Refusal::CoordinatorNotAvailable
+            | Refusal::NotCoordinator,
+        ) => Refusal::NotLeaderOrFollower,
         (Api::TxnOffsetCommit, Refusal::CoordinatorLoadInProgress) if version < 2 => Refusal::CoordinatorNotAvailable,
         (Api::TxnOffsetCommit, Refusal::NotEnoughReplicas | Refusal::RequestTimedOut) => {
             Refusal::CoordinatorNotAvailable

@@ -5,6 +5,7 @@
 mod groups;
 mod offsets;
 mod recovery;
+mod tools;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -33,6 +33,7 @@ impl LedgerOwner {
             | Command::Verify { .. }
             | Command::StageOffsets(_)
             | Command::EndTxn { .. }
+            | Command::WriteMarkers { .. }
             | Command::DescribeTxns(_)
             | Command::ListTxns
             | Command::DescribeGroups(_)

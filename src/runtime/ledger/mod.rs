@@ -11,6 +11,7 @@ mod answers;
 pub mod ending;
 pub mod steps;
 pub mod thread;
+mod tools;
 pub mod wait;
 pub mod work;
 

@@ -233,7 +233,14 @@ impl Place {
         // The ledger keeps its own account of what it asked for; what was tried here of its own accord is not its concern.
         posts.clear();
         let (writing, others): (Vec<_>, Vec<_>) = letters.into_iter().partition(|letter| {
-            matches!(letter, PartLetter::Append(_) | PartLetter::Mark(_) | PartLetter::Describe(_) | PartLetter::Close)
+            matches!(
+                letter,
+                PartLetter::Append(_)
+                    | PartLetter::Mark(_)
+                    | PartLetter::AdminMark { .. }
+                    | PartLetter::Describe(_)
+                    | PartLetter::Close
+            )
         });
         posts.extend(writing.into_iter().filter_map(|letter| answer_unopened(self.part, letter)));
         Ok((others, posts))
@@ -354,7 +361,9 @@ fn answer(
     let refused = Answer::Refused(refusal);
     match letter {
         PartLetter::Append(append) => append.to.map(|to| Post::Answer(to, refused)),
-        PartLetter::Describe(to) | PartLetter::DeleteRecords { to, .. } => Some(Post::Answer(to, refused)),
+        PartLetter::Describe(to) | PartLetter::DeleteRecords { to, .. } | PartLetter::AdminMark { to, .. } => {
+            Some(Post::Answer(to, refused))
+        }
         PartLetter::Trim(trim) => trim.to.map(|to| Post::Answer(to, refused)),
         PartLetter::LogStartStored { to, .. } | PartLetter::LogStartRefused { to } => {
             to.map(|to| Post::Answer(to, refused))

@@ -73,6 +73,7 @@ impl PartitionOwner {
             | PartLetter::LogStartRefused { .. }
             | PartLetter::Unlink
             | PartLetter::Mark(_)
+            | PartLetter::AdminMark { .. }
             | PartLetter::Describe(_)
             | PartLetter::Load
             | PartLetter::Drop

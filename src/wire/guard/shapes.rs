@@ -119,14 +119,17 @@ pub(super) const fn of(api: Api) -> &'static Shape {
         Api::ApiVersions => &API_VERSIONS,
         Api::CreateTopics => &CREATE_TOPICS,
         Api::DeleteTopics => &DELETE_TOPICS,
+        Api::DeleteRecords => &DELETE_RECORDS,
         Api::InitProducerId => &INIT_PRODUCER_ID,
         Api::OffsetForLeaderEpoch => &OFFSET_FOR_LEADER_EPOCH,
         Api::AddPartitionsToTxn => &ADD_PARTITIONS_TO_TXN,
         Api::AddOffsetsToTxn => &ADD_OFFSETS_TO_TXN,
         Api::EndTxn => &END_TXN,
+        Api::WriteTxnMarkers => &WRITE_TXN_MARKERS,
         Api::TxnOffsetCommit => &TXN_OFFSET_COMMIT,
         Api::DescribeConfigs => &DESCRIBE_CONFIGS,
         Api::AlterConfigs => &ALTER_CONFIGS,
+        Api::DescribeLogDirs => &DESCRIBE_LOG_DIRS,
         Api::CreatePartitions => &CREATE_PARTITIONS,
         Api::DeleteGroups => &DELETE_GROUPS,
         Api::IncrementalAlterConfigs => &INCREMENTAL_ALTER_CONFIGS,
@@ -249,6 +252,12 @@ const CREATE_TOPICS_SETTING: Shape = shape(&[TEXT, TEXT.nullable()]);
 // Names, timeout.
 const DELETE_TOPICS: Shape = shape(&[TEXTS, INT]);
 
+// Topics, timeout.
+const DELETE_RECORDS: Shape = shape(&[list(&DELETE_RECORDS_TOPIC), INT]);
+const DELETE_RECORDS_TOPIC: Shape = shape(&[TEXT, list(&DELETE_RECORDS_PARTITION)]);
+// Partition, first offset that stays.
+const DELETE_RECORDS_PARTITION: Shape = shape(&[INT, LONG]);
+
 // Transactional id, timeout, producer id and epoch.
 const INIT_PRODUCER_ID: Shape = shape(&[TEXT.nullable(), INT, LONG.since(3), SHORT.since(3)]);
 
@@ -267,6 +276,11 @@ const ADD_OFFSETS_TO_TXN: Shape = shape(&[TEXT, LONG, SHORT, TEXT]);
 
 // Transactional id, producer id and epoch, committed.
 const END_TXN: Shape = shape(&[TEXT, LONG, SHORT, BYTE]);
+
+const WRITE_TXN_MARKERS: Shape = shape(&[list(&WRITE_TXN_MARKER)]);
+// Producer id and epoch, committed, topics, coordinator epoch.
+const WRITE_TXN_MARKER: Shape = shape(&[LONG, SHORT, BYTE, list(&WRITE_TXN_MARKER_TOPIC), INT]);
+const WRITE_TXN_MARKER_TOPIC: Shape = shape(&[TEXT, INTS]);
 
 // Transactional id, group, producer id and epoch, generation, member, instance, topics.
 const TXN_OFFSET_COMMIT: Shape = shape(&[
@@ -312,6 +326,10 @@ const INCREMENTAL_ALTER_CONFIGS_SETTING: Shape = shape(&[TEXT, BYTE, TEXT.nullab
 // Group, topics.
 const OFFSET_DELETE: Shape = shape(&[TEXT, list(&OFFSET_DELETE_TOPIC)]);
 const OFFSET_DELETE_TOPIC: Shape = shape(&[TEXT, INTS]);
+
+// Topics; null for all.
+const DESCRIBE_LOG_DIRS: Shape = shape(&[list(&DESCRIBE_LOG_DIRS_TOPIC).nullable()]);
+const DESCRIBE_LOG_DIRS_TOPIC: Shape = shape(&[TEXT, INTS]);
 
 // Authorized operations, kind of endpoint.
 const DESCRIBE_CLUSTER: Shape = shape(&[BYTE, BYTE.since(1)]);

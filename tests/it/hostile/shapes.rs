@@ -3,12 +3,13 @@
 use bytes::{BufMut, BytesMut};
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AlterConfigsRequest, ApiVersionsRequest,
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest, DeleteTopicsRequest, DescribeClusterRequest,
-    DescribeConfigsRequest, DescribeGroupsRequest, DescribeProducersRequest, DescribeTransactionsRequest,
-    EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest, IncrementalAlterConfigsRequest,
-    InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest,
-    ListTransactionsRequest, MetadataRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest,
-    OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest, TxnOffsetCommitRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest, DescribeLogDirsRequest,
+    DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest,
+    HeartbeatRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
+    ListGroupsRequest, ListOffsetsRequest, ListTransactionsRequest, MetadataRequest, OffsetCommitRequest,
+    OffsetDeleteRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest,
+    TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
 use kafka_protocol::protocol::Encodable;
 use oncelog::wire::Api;
@@ -42,14 +43,17 @@ pub(super) fn default_body(api: Api, version: i16) -> Vec<u8> {
         Api::ApiVersions => encoded::<ApiVersionsRequest>(version),
         Api::CreateTopics => encoded::<CreateTopicsRequest>(version),
         Api::DeleteTopics => encoded::<DeleteTopicsRequest>(version),
+        Api::DeleteRecords => encoded::<DeleteRecordsRequest>(version),
         Api::InitProducerId => encoded::<InitProducerIdRequest>(version),
         Api::OffsetForLeaderEpoch => encoded::<OffsetForLeaderEpochRequest>(version),
         Api::AddPartitionsToTxn => encoded::<AddPartitionsToTxnRequest>(version),
         Api::AddOffsetsToTxn => encoded::<AddOffsetsToTxnRequest>(version),
         Api::EndTxn => encoded::<EndTxnRequest>(version),
+        Api::WriteTxnMarkers => encoded::<WriteTxnMarkersRequest>(version),
         Api::TxnOffsetCommit => encoded::<TxnOffsetCommitRequest>(version),
         Api::DescribeConfigs => encoded::<DescribeConfigsRequest>(version),
         Api::AlterConfigs => encoded::<AlterConfigsRequest>(version),
+        Api::DescribeLogDirs => encoded::<DescribeLogDirsRequest>(version),
         Api::CreatePartitions => encoded::<CreatePartitionsRequest>(version),
         Api::DeleteGroups => encoded::<DeleteGroupsRequest>(version),
         Api::IncrementalAlterConfigs => encoded::<IncrementalAlterConfigsRequest>(version),
@@ -85,10 +89,13 @@ pub(super) fn weak_spot(api: Api, version: i16) -> Weak {
         | Api::IncrementalAlterConfigs
         | Api::CreatePartitions
         | Api::DeleteGroups
+        | Api::DeleteRecords
         | Api::DescribeConfigs
+        | Api::DescribeLogDirs
         | Api::DescribeProducers
         | Api::DescribeTransactions
-        | Api::ListTransactions => vec![],
+        | Api::ListTransactions
+        | Api::WriteTxnMarkers => vec![],
         Api::OffsetCommit => {
             let retention: &[u8] = if version <= 4 { &[0xff; 8] } else { &[] };
             vec![text, &[0xff; 4], text, null_since(7), retention]

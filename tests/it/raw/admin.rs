@@ -2,14 +2,17 @@
 
 use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::describe_log_dirs_request::DescribableLogDirTopic;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
 use kafka_protocol::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use kafka_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
-    DescribeConfigsRequest, IncrementalAlterConfigsRequest, MetadataRequest, MetadataResponse, OffsetCommitRequest,
-    OffsetFetchRequest, OffsetFetchResponse, incremental_alter_configs_request,
+    ApiVersionsRequest, ApiVersionsResponse, CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest,
+    DeleteTopicsRequest, DescribeConfigsRequest, DescribeLogDirsRequest, DescribeLogDirsResponse,
+    IncrementalAlterConfigsRequest, MetadataRequest, MetadataResponse, OffsetCommitRequest, OffsetFetchRequest,
+    OffsetFetchResponse, incremental_alter_configs_request,
 };
 
 use super::txn::Member;
@@ -121,6 +124,24 @@ impl Client {
     pub(crate) fn delete_topic(&mut self, name: &str) -> i16 {
         let request = DeleteTopicsRequest::default().with_topic_names(vec![text(name).into()]);
         self.call(5, &request).responses[0].error_code
+    }
+
+    /// DeleteRecords of one partition: code and first offset, -1 if it is refused.
+    pub(crate) fn delete_records(&mut self, version: i16, (topic, part): (&str, i32), offset: i64) -> (i16, i64) {
+        let partition = DeleteRecordsPartition::default().with_partition_index(part).with_offset(offset);
+        let topic = DeleteRecordsTopic::default().with_name(text(topic).into()).with_partitions(vec![partition]);
+        let request = DeleteRecordsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
+        let result = &self.call(version, &request).topics[0].partitions[0];
+        (result.error_code, result.low_watermark)
+    }
+
+    /// DescribeLogDirs of these partitions, all for none.
+    pub(crate) fn log_dirs(&mut self, version: i16, parts: Option<&[(&str, &[i32])]>) -> DescribeLogDirsResponse {
+        let topic = |(name, parts): &(&str, &[i32])| {
+            DescribableLogDirTopic::default().with_topic(text(name).into()).with_partitions(parts.to_vec())
+        };
+        let topics = parts.map(|parts| parts.iter().map(topic).collect());
+        self.call(version, &DescribeLogDirsRequest::default().with_topics(topics))
     }
 
     /// OffsetCommit of one offset.

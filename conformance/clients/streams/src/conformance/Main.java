@@ -182,6 +182,7 @@ public final class Main {
     }
 
     private String summary() {
-        return lines + " lines, " + expected.values().stream().mapToLong(Long::longValue).sum() + " counts";
+        return lines + " lines, " + expected.values().stream().mapToLong(Long::longValue).sum() + " counts, "
+                + Reader.aborted(OUTPUT) + " aborted";
     }
 }

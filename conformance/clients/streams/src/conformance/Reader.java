@@ -18,8 +18,17 @@ final class Reader {
 
     /** All that is committed now; each partition in its order. */
     static List<Count> committed(String topic) {
+        return read("read_committed", topic);
+    }
+
+    /** How many records there are that nobody may see. */
+    static int aborted(String topic) {
+        return read("read_uncommitted", topic).size() - committed(topic).size();
+    }
+
+    private static List<Count> read(String isolation, String topic) {
         List<Count> counts = new ArrayList<>();
-        try (Consumer<String, Long> consumer = consumer("read_committed")) {
+        try (Consumer<String, Long> consumer = consumer(isolation)) {
             List<TopicPartition> all = partitions(topic);
             consumer.assign(all);
             consumer.seekToBeginning(all);

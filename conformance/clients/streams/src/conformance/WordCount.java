@@ -32,18 +32,20 @@ final class WordCount {
                 .toStream()
                 .to(args[2], Produced.with(Serdes.String(), Serdes.Long()));
 
-        try (KafkaStreams streams = new KafkaStreams(builder.build(), settings(args[0], args[3]))) {
-            streams.setStateListener((now, before) -> System.out.println(now));
-            streams.setUncaughtExceptionHandler(failed -> {
-                failed.printStackTrace();
-                System.out.println("FAILED " + failed);
-                return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
-            });
-            streams.start();
-            while (System.in.read() >= 0) {
-                // Only the end says anything.
-            }
+        KafkaStreams streams = new KafkaStreams(builder.build(), settings(args[0], args[3]));
+        streams.setStateListener((now, before) -> System.out.println(now));
+        streams.setUncaughtExceptionHandler(failed -> {
+            failed.printStackTrace();
+            System.out.println("FAILED " + failed);
+            return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+        });
+        streams.start();
+        while (System.in.read() >= 0) {
+            // Only the end says anything.
         }
+        streams.close();
+        // The listener may not have come to it when the process ends.
+        System.out.println(streams.state());
     }
 
     private static Properties settings(String application, String directory) {
