@@ -178,7 +178,7 @@ impl Reader<'_> {
         if self.eats('(') {
             for part in self.until(')')?.split(';').map(str::trim) {
                 if let Some(tag) = part.strip_prefix("tag ") {
-                    field.tag = tag.parse().ok();
+                    field.tag = Some(tag.parse().map_err(|_| Unreadable(format!("`{tag}` is no tag")))?);
                 } else if let Some(value) = part.strip_prefix("def ") {
                     default = Some(parse(value)?);
                 } else {

@@ -32,7 +32,7 @@ public final class Main {
         scenario("groups", GroupAdmin::groups);
         scenario("transactions", TransactionAdmin::describe);
         scenario("fence-producers", TransactionAdmin::fenceProducers);
-        scenario("abort-transaction", TransactionAdmin::abortTransaction);
+        scenario("markers", TransactionAdmin::abortTransaction);
         Scenarios.end();
     }
 }
