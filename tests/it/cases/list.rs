@@ -189,7 +189,17 @@ const LIST: &[(u8, &str, &[Tried])] = &[
         "a batch in another's name",
         &[By(&[("cases/stuck.rs", "c_50_who_writes_in_whose_name"), FORGED]), RULES_OF_ACCESS],
     ),
-    (51, "an administrator fences an id", &[By(&[("cases/tools.rs", "c_51_an_id_fenced_by_an_administrator")])]),
+    (
+        51,
+        "an administrator fences an id or aborts a transaction",
+        &[
+            By(&[
+                ("cases/tools.rs", "c_51_an_id_fenced_by_an_administrator"),
+                ("tool_markers.rs", "an_open_transaction_is_aborted_in_all_its_partitions"),
+            ]),
+            RULES_OF_ACCESS,
+        ],
+    ),
     (
         52,
         "transactions and producers as they are described",
@@ -378,7 +388,15 @@ const LIST: &[(u8, &str, &[Tried])] = &[
         &[By(&[("cases/reading.rs", "c_88_offsets_by_time"), ("cases/reading.rs", "c_88_and_their_epochs")])],
     ),
     (89, "epochs that are not there", &[By(&[("cases/reading.rs", "c_89_epochs_that_are_not_there")])]),
-    (90, "edges of DeleteRecords", &[Later("DeleteRecords")]),
+    (
+        90,
+        "edges of DeleteRecords",
+        &[By(&[
+            ("retention.rs", "a_client_may_say_where_a_log_starts"),
+            ("retention.rs", "not_every_log_may_be_cut"),
+            ("retention.rs", "a_log_may_be_cut_into_an_open_transaction"),
+        ])],
+    ),
     (
         91,
         "topics that cannot be",

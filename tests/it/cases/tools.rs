@@ -189,8 +189,8 @@ fn c_57_why_a_producer_was_fenced() {
     let server = serve(&[]);
     let mut client = server.connect();
     assert_eq!(client.create_topic(FREE, 1), 0);
-    let reasons = ["init_producer_id", "timeout_bump", "stale_epoch"];
-    assert_eq!(reasons.map(|reason| counted(&server, reason)), [0, 0, 0]);
+    let reasons = ["init_producer_id", "timeout_bump", "stale_epoch", "admin"];
+    assert_eq!(reasons.map(|reason| counted(&server, reason)), [0, 0, 0, 0]);
     let expect = |reason: &str, label: &str, (old, new): (Pid, Pid)| {
         let line = eventually("a line about it", || fences(&server).pop().filter(|line| line.contains(reason)));
         let told = format!("producer_id={} old_epoch={}", old.id, old.epoch);
@@ -210,5 +210,9 @@ fn c_57_why_a_producer_was_fenced() {
     assert_eq!(client.add_partitions("who", third, &[(FREE, 0)]), [0]);
     eventually("its abort", || (client.state_of("who").as_deref() == Ok("CompleteAbort")).then_some(()));
     expect("TimeoutBump", "timeout_bump", (third, bumped(third)));
-    assert_eq!(fences(&server).len(), 3, "one line each: {:?}", fences(&server));
+    let fourth = client.owner("who");
+    begin(&mut client, ("who", fourth), "b");
+    assert_eq!(client.write_markers(fourth, false, &[(FREE, 0)]), [0]);
+    expect("Admin", "admin", (fourth, bumped(fourth)));
+    assert_eq!(fences(&server).len(), 4, "one line each: {:?}", fences(&server));
 }
