@@ -28,6 +28,7 @@ use crate::runtime::post::{
 pub use crate::runtime::readable::Readable;
 use crate::runtime::reading::Reads;
 use crate::runtime::router::Router;
+use crate::runtime::sessions::FetchSessions;
 use crate::runtime::settings::InEffect;
 use crate::store::space::Room;
 
@@ -38,6 +39,7 @@ pub struct Broker {
     identity: Identity,
     defaults: Defaults,
     pub(super) reads: Reads,
+    pub(super) fetches: FetchSessions,
     settings: InEffect,
     stopping: watch::Sender<bool>,
 }
@@ -89,6 +91,7 @@ impl Broker {
             identity,
             defaults,
             reads: Reads::default(),
+            fetches: FetchSessions::default(),
             settings: InEffect::default(),
             stopping: watch::Sender::new(false),
         }

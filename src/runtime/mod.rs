@@ -16,6 +16,7 @@ pub mod reading;
 pub mod retention;
 pub mod room;
 pub mod router;
+pub mod sessions;
 mod settings;
 pub mod sizes;
 pub mod start;

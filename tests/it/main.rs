@@ -19,5 +19,6 @@ mod oracle;
 mod process;
 mod recovery;
 mod retention;
+mod sessions;
 mod smoke;
 mod tool_markers;
