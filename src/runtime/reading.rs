@@ -27,6 +27,8 @@ pub struct Reads {
     memory: Arc<Semaphore>,
     memory_bytes: usize,
     pub(super) blocking: Arc<Semaphore>,
+    /// Looks at the sizes of all partitions: one at a time, and readers do not wait behind it.
+    pub(super) sizes: Arc<Semaphore>,
     /// Reads that were refused because no file could be opened.
     refused: AtomicU64,
 }
@@ -59,6 +61,7 @@ impl Reads {
             memory: Arc::new(Semaphore::new(memory_bytes)),
             memory_bytes,
             blocking: Arc::new(Semaphore::new(BLOCKING_READS)),
+            sizes: Arc::new(Semaphore::new(1)),
             refused: AtomicU64::new(0),
         }
     }

@@ -24,7 +24,7 @@ impl Broker {
     /// # Errors
     /// `KafkaStorageError` when it could not be looked at.
     pub async fn disk_use(&self, parts: Vec<PartId>) -> Result<DiskUse, Refusal> {
-        let (router, turn) = (Arc::clone(self.router()), Arc::clone(&self.reads.blocking).acquire_owned().await);
+        let (router, turn) = (Arc::clone(self.router()), Arc::clone(&self.reads.sizes).acquire_owned().await);
         let look = move || {
             let sizes: Vec<(PartId, Result<u64, StoreError>)> =
                 parts.into_iter().filter_map(|part| Some((part, size_of(&router, part)?))).collect();
@@ -43,8 +43,8 @@ impl Broker {
         for (part, size) in sizes {
             match size {
                 Ok(bytes) => known.push((part, bytes)),
-                // Said there, and seen in readiness.
-                Err(error) => drop(self.unreadable(part, error)),
+                // No word about the partition itself: whoever opens it says whether it is damaged.
+                Err(error) => tracing::warn!(%error, ?part, "the size of a partition is not known"),
             }
         }
         Ok(DiskUse { disk: disk.ok(), parts: known })
@@ -58,7 +58,11 @@ fn size_of(router: &Router, part: PartId) -> Option<Result<u64, StoreError>> {
         return Some(Ok(reader.bytes()));
     }
     match router.partitions.unopened(&slot) {
-        Some(source) => Some(bytes_of(&*source.disk, &source.dir)),
+        Some(source) => match (bytes_of(&*source.disk, &source.dir), slot.shared.reader()) {
+            // It was opened meanwhile, and files may have gone under the look.
+            (Err(_), Some(reader)) => Some(Ok(reader.bytes())),
+            (looked, _) => Some(looked),
+        },
         // It was opened just now; or nothing of it can be read.
         None => Some(Ok(slot.shared.reader().map_or(0, |reader| reader.bytes()))),
     }

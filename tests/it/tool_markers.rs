@@ -114,3 +114,20 @@ fn nothing_hangs_on_a_broker_that_is_well() {
     let topics = &described.transaction_states[0].topics;
     assert!(topics.iter().any(|topic| topic.topic.as_str() == "t" && topic.partitions == [0]));
 }
+
+/// However often a marker is named, it is asked for once.
+#[test]
+fn a_marker_that_is_named_often_is_written_once() {
+    let broker = TestBroker::start();
+    let mut client = broker.connect();
+    assert_eq!(client.create_topic("t", 1), 0);
+    let nobody = client.owner("gone");
+    let often = vec![("t", 0); 20_000];
+    assert_eq!(client.write_markers(nobody, false, &often), vec![0; 20_000], "T-405: written though nothing is open");
+    assert_eq!(client.list_offsets("t", 0, LATEST, ALL).1, 1);
+    let owner = client.owner("id");
+    assert_eq!(client.add_partitions("id", owner, &[("t", 0)]), [0]);
+    assert_eq!(client.produce("t", 0, Some("id"), &Batch::transactional(owner, 0, 1)).code, 0);
+    assert_eq!(client.write_markers(owner, false, &often), vec![0; 20_000], "one end, one answer");
+    assert_eq!(client.list_offsets("t", 0, LATEST, ALL).1, 3);
+}

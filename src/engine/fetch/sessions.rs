@@ -3,7 +3,7 @@
 //! A session is lent to the request that goes by it and given back with the answer. Nothing depends on a session being kept:
 //! a client whose session is gone is told so, and names all its partitions again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::session::Session;
 use crate::engine::Refusal;
@@ -165,23 +165,31 @@ impl Sessions {
         if bytes > most_bytes / 8 {
             return false;
         }
-        while self.kept.len().saturating_add(slots) > most_slots || self.bytes.saturating_add(bytes) > most_bytes {
-            let Some(id) = self.weakest(partitions, now_ms) else { return false };
+        // Nobody gives way before it is known that enough do.
+        let mut leaving = BTreeSet::new();
+        let (mut count, mut held) = (self.kept.len(), self.bytes);
+        while count.saturating_add(slots) > most_slots || held.saturating_add(bytes) > most_bytes {
+            let Some((id, frees)) = self.weakest(partitions, now_ms, &leaving) else { return false };
+            (count, held) = (count.saturating_sub(1), held.saturating_sub(frees));
+            leaving.insert(id);
+        }
+        for id in leaving {
             self.close(id);
         }
         true
     }
 
     /// Who gives way: whoever was not used for longest, if that is long enough; else the smallest, if it is smaller than
-    /// `partitions` and has had its time (F-711).
-    fn weakest(&self, partitions: usize, now_ms: i64) -> Option<i32> {
+    /// `partitions` and has had its time (F-711). Gives its id and what it holds, in bytes.
+    fn weakest(&self, partitions: usize, now_ms: i64, leaving: &BTreeSet<i32>) -> Option<(i32, usize)> {
         let is_past = |moment_ms: i64| now_ms.saturating_sub(moment_ms) > self.limits.safe_ms;
-        let idle = self.kept.iter().min_by_key(|(_, kept)| kept.used_ms).filter(|(_, kept)| is_past(kept.used_ms));
+        let stays = || self.kept.iter().filter(|(id, _)| !leaving.contains(id));
+        let idle = stays().min_by_key(|(_, kept)| kept.used_ms).filter(|(_, kept)| is_past(kept.used_ms));
         let smaller = || {
-            let had_time = self.kept.iter().filter(|(_, kept)| kept.partitions < partitions && is_past(kept.made_ms));
+            let had_time = stays().filter(|(_, kept)| kept.partitions < partitions && is_past(kept.made_ms));
             had_time.min_by_key(|(id, kept)| (kept.partitions, **id))
         };
-        idle.or_else(smaller).map(|(id, _)| *id)
+        idle.or_else(smaller).map(|(id, kept)| (*id, kept.bytes))
     }
 }
 

@@ -75,17 +75,24 @@ impl Ledger {
             for part in owed.parts.values_mut() {
                 part.stage = Stage::Due { at_mono_ms: now.mono_ms, tries: 0 };
             }
-            // Each is one more that is pending until the decision is over, as it was when the decision was taken.
-            for (key, _) in &owed.offsets {
-                ledger.note_pending(key);
-            }
             ledger.owing.put(owed.id.clone(), seq);
             ledger.owed.put(seq, owed);
         }
+        ledger.note_decided();
         let cleaning = ledger.rows.clone();
         ledger.commit();
         ledger.rows = cleaning;
         ledger
+    }
+
+    /// The offsets of a decision count among what is pending until the decision is over. An id's older one was over, though
+    /// not all of it was written, when the id began what its last one is about.
+    fn note_decided(&mut self) {
+        let last = self.owing.iter().filter_map(|(_, seq)| self.owed.get(seq));
+        let keys: Vec<OffsetKey> = last.flat_map(|owed| owed.offsets.iter().map(|(key, _)| key.clone())).collect();
+        for key in &keys {
+            self.note_pending(key);
+        }
     }
 
     fn load_txn(&mut self, id: TransactionalId, mut txn: Txn, now: Now) {

@@ -74,12 +74,13 @@ impl LedgerOwner {
     /// Begins the end of transaction `number`, or joins the one under way. From here on the ledger admits nothing
     /// more for the id. A client's gather does not stop the clock; who fences has no use for it any more.
     pub(super) fn begin_ending(&mut self, id: &TransactionalId, number: u64, want: Want, turn: &mut Turn) {
-        if want.cause != Cause::Client {
-            self.ledger.pause_timeout(id);
-        }
+        let fences = want.cause != Cause::Client;
         if let Some(ending) = self.endings.get_mut(id).filter(|ending| ending.number == number) {
-            let other = ending.wants.iter().any(|have| have.cause == Cause::Client && have.outcome != want.outcome);
-            if other && want.cause == Cause::Client {
+            let differs = |have: &Want| have.cause == Cause::Client && have.outcome != want.outcome;
+            if fences {
+                self.ledger.pause_timeout(id);
+            }
+            if !fences && ending.wants.iter().any(differs) {
                 answer(turn, &want, Refusal::ConcurrentTransactions);
             } else {
                 ending.wants.push(want);
@@ -95,6 +96,9 @@ impl LedgerOwner {
             answer(turn, &want, Refusal::ConcurrentTransactions);
             return;
         };
+        if fences {
+            self.ledger.pause_timeout(id);
+        }
         self.rounds = self.rounds.saturating_add(1);
         let round = self.rounds;
         let unasked = is_in(Bug::DecisionAtReceipt);

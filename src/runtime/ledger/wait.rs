@@ -53,12 +53,21 @@ impl LedgerOwner {
     ) {
         for waiting in self.waiting.remove(id).unwrap_or_default() {
             match waiting.how {
-                Until::Over { outcome: asked, .. } if asked == outcome => {
-                    turn.at_once.push(Post::Answer(waiting.to, Answer::Done))
+                Until::Over { outcome: asked, command } if asked == outcome => {
+                    let answer =
+                        if self.is_left(&command) { Answer::Refused(Refusal::KafkaStorageError) } else { Answer::Done };
+                    turn.at_once.push(Post::Answer(waiting.to, answer));
                 }
                 Until::Over { command, .. } | Until::Again(command) => steps.push(Step::Ask(waiting.to, command)),
             }
         }
+    }
+
+    /// Whether a tool asked for a marker in a partition that the decision has left behind, for it is damaged.
+    fn is_left(&self, command: &Command) -> bool {
+        let Command::WriteMarkers { mark, parts } = command else { return false };
+        let judged = |part| self.ledger.judge_tool_mark(mark, part);
+        parts.iter().any(|(part, _)| judged(*part) == Err(Refusal::KafkaStorageError))
     }
 
     /// Who waited long enough is told to come again.

@@ -178,3 +178,19 @@ fn memory_is_bounded() {
     one_more(&mut lent.session);
     assert_eq!((sessions.give_back(lent, 160), is_known(&mut sessions, 2)), (1, false), "now somebody does");
 }
+
+#[test]
+fn nobody_gives_way_for_what_finds_no_room_all_the_same() {
+    let mut sessions = Sessions::new(limits(100, 80));
+    for id in 1..=7 {
+        assert_eq!(keep(&mut sessions, 10, 200, id), id, "fresh, so safe");
+    }
+    for id in 11..=15 {
+        assert_eq!(keep(&mut sessions, 1, 0, id), id);
+        let lent = loan(&mut sessions, id, 1, 200);
+        assert_eq!(sessions.give_back(lent, 200), id);
+    }
+    sessions.limits.bytes = 75_usize.saturating_mul(unit());
+    assert_eq!(sessions.keep(session(9), 250, || 20), 0, "75 taken of 75, and no more than 5 would give way");
+    assert!((11..=15).all(|id| is_known(&mut sessions, id)));
+}

@@ -145,3 +145,36 @@ fn a_partition_is_known_as_transactional_with_the_first_add() {
     let later = bench.ledger.add_to_txn(claimed, &parts, now(0)).unwrap();
     assert!(later.first_ever.is_empty() && later.number > number);
 }
+
+/// Its one marker could not be written to a damaged partition; the id went on meanwhile.
+#[test]
+fn a_decision_that_its_id_has_left_behind_holds_no_offset_after_a_start() {
+    let mut bench = Bench::new();
+    let a = bench.init("a");
+    let one = bench.add("a", a, &[P, Q], &["g"]);
+    bench.stage("a", a, "g", (Q, 7));
+    let first = bench.decide("a", one, Outcome::Commit).unwrap();
+    bench.ledger.set_stage(first, Q, Stage::Synced);
+    bench.ledger.set_stage(first, P, Stage::Parked);
+    assert!(bench.ledger.release_if_over(first, false, now(10_000)));
+    bench.ledger.commit();
+    assert!(!bench.is_unstable("g", Q));
+    bench.ms = 10_000;
+    let two = bench.add("a", a, &[P], &[]);
+    let second = bench.decide("a", two, Outcome::Abort).unwrap();
+    let owed: Vec<_> = bench.ledger.debts().map(|(seq, owed)| (seq, owed.clone())).collect();
+    let txn = bench.ledger.txns.get(&TransactionalId::from("a")).unwrap().clone();
+    let offsets = bench.ledger.offsets.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let loaded = Loaded { owed, txns: vec![("a".into(), txn)], offsets, ..Loaded::default() };
+    let mut again = Ledger::load(loaded, &settings(), now(0));
+    for seq in [first, second] {
+        for part in [P, Q] {
+            again.set_stage(seq, part, Stage::Synced);
+        }
+        again.release_if_over(seq, false, now(0));
+        again.forget_owed(seq);
+    }
+    again.commit();
+    assert_eq!(again.debts().count(), 0);
+    assert_eq!(again.pending_offsets(), 0, "nothing is owed, and the offset waits for ever");
+}
