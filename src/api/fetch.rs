@@ -1,20 +1,22 @@
-//! Fetch (key 1, versions 4 to 12). There are no fetch sessions: every request names its partitions (F-715).
+//! Fetch (key 1, versions 4 to 12), in a session or without one (KIP-227).
 
+mod ask;
 mod open;
 mod read;
 
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use kafka_protocol::messages::{FetchRequest, TopicName};
+use kafka_protocol::messages::FetchRequest;
 use tokio::time::sleep;
 
 use super::codes::Codes;
 use super::service::Reply;
 use super::together::first;
 use super::{Call, Ctx};
-use crate::engine::Refusal;
+use crate::engine::fetch::session::{Answered, Session, Told, Wanted};
 use crate::engine::fetch::{FETCH_MOST_BYTES, Isolation};
+use crate::engine::{PartId, Refusal, TopicName};
 use crate::wire::codes::NONE;
 use crate::wire::fetch_response::{Partition, Writer};
 use open::{Asked, Seen};
@@ -26,18 +28,64 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Ok(request) => request,
         Err(reply) => return reply,
     };
-    // Epochs 0 and -1 are whole requests, whatever session they leave behind (F-703 to F-706).
-    if !matches!(request.session_epoch, -1..=0) {
-        let mut codes = Codes::new(ctx, call);
-        let code = codes.of(Some(Refusal::FetchSessionIdNotFound));
-        return Reply::Answer(Writer::refusal(call.version, code));
-    }
-    let wishes = Wishes::of(&request);
-    let served = match isolation(&request) {
-        Ok(isolation) => fetch(ctx, call, &request, isolation, &wishes).await,
-        Err(refusal) => names(&request).map(|_| Served::Refused(refusal)).collect(),
+    let mut codes = Codes::new(ctx, call);
+    let mut session = match ctx.broker.fetch_session(request.session_id, request.session_epoch) {
+        Ok(session) => session,
+        Err(refusal) => return Reply::Answer(Writer::refusal(call.version, codes.of(Some(refusal)))),
     };
-    write(ctx, call, &request, served)
+    let (wishes, isolation) = (Wishes::of(&request), isolation(&request));
+    // A whole request names all its partitions, another one what is changed in its session.
+    let mut named = ask::wanted(&request);
+    if let Some(held) = session.session_mut() {
+        held.apply(std::mem::take(&mut named), ask::forgotten(&request));
+    }
+    drop(request);
+    let wanted: Vec<&Wanted> = session.session().map_or_else(|| named.iter().collect(), |held| held.wanted().collect());
+    let found = match isolation {
+        Ok(isolation) => fetch(ctx, call, &wanted, (isolation, &wishes)).await,
+        Err(refusal) => wanted.iter().map(|_| Found { part: None, served: Served::Refused(refusal) }).collect(),
+    };
+    let answered: Vec<Answered> = found.iter().map(Found::answered).collect();
+    let news = session.session().map(|held| held.news(&answered));
+    let topics = topics(call, &wanted, (found, news.as_deref()), &mut codes);
+    if let Some(held) = session.session_mut() {
+        held.note(&answered);
+    }
+    let id = session.end(|| fresh(named, &answered));
+    let mut writer = Writer::begin(call.version, (NONE, id), topics.len());
+    for (name, partitions) in topics {
+        writer.topic(name.as_str(), partitions.into_iter());
+    }
+    Reply::Answer(writer.end())
+}
+
+/// A session that begins with these answers. Where a partition was named twice nothing counts as told.
+fn fresh(named: Vec<Wanted>, answered: &[Answered]) -> Session {
+    let mut session = Session::of(named);
+    if session.len() == answered.len() {
+        session.note(answered);
+    }
+    session
+}
+
+/// What a partition is answered with, and which one it is if it can be read.
+struct Found {
+    part: Option<PartId>,
+    served: Served,
+}
+
+impl Found {
+    fn answered(&self) -> Answered {
+        let Some(part) = self.part else { return Answered::Refused };
+        match &self.served {
+            Served::Refused(_) => Answered::Refused,
+            Served::Diverged { bounds, .. } => Answered::Diverged(Told { part, bounds: *bounds }),
+            Served::Records { bounds, records, .. } if records.is_empty() => {
+                Answered::Empty(Told { part, bounds: *bounds })
+            }
+            Served::Records { bounds, .. } => Answered::Records(Told { part, bounds: *bounds }),
+        }
+    }
 }
 
 /// What the request asks for as a whole.
@@ -70,22 +118,18 @@ fn isolation(request: &FetchRequest) -> Result<Isolation, Refusal> {
     Isolation::of(request.isolation_level)
 }
 
-/// Each partition's topic, in the order of the request.
-fn names(request: &FetchRequest) -> impl Iterator<Item = &TopicName> {
-    request.topics.iter().flat_map(|topic| topic.partitions.iter().map(|_| &topic.topic))
-}
-
 /// Waits until there is enough to answer with, or for as long as the client will wait and the broker serves, then reads
 /// (F-727, T-516).
-async fn fetch(ctx: &Ctx, call: &Call, request: &FetchRequest, isolation: Isolation, wishes: &Wishes) -> Vec<Served> {
-    let mut asked = open::open(ctx, request, wishes.max_wait).await;
+async fn fetch(ctx: &Ctx, call: &Call, wanted: &[&Wanted], (isolation, wishes): (Isolation, &Wishes)) -> Vec<Found> {
+    let mut asked = open::open(ctx, wanted, wishes.max_wait).await;
     let mut patience = pin!(patience(ctx, wishes.max_wait));
     let mut is_over = wishes.max_wait.is_zero();
     loop {
         let seen = open::look(ctx, &mut asked, isolation);
         let at_once = is_over || seen.is_empty() || seen.iter().any(Seen::is_final);
         if at_once || enough(ctx, &mut asked, &seen, wishes).await {
-            return read(ctx, call, &asked, seen, wishes).await;
+            let served = read(ctx, call, &asked, seen, wishes).await;
+            return asked.iter().zip(served).map(|(asked, served)| Found { part: asked.part(), served }).collect();
         }
         is_over = !changed(&mut asked, patience.as_mut()).await;
     }
@@ -119,19 +163,25 @@ async fn changed(asked: &mut [Asked], patience: Pin<&mut impl Future<Output = ()
     }
 }
 
-fn write(ctx: &Ctx, call: &Call, request: &FetchRequest, served: Vec<Served>) -> Reply {
-    let mut codes = Codes::new(ctx, call);
-    let mut served = served.into_iter();
-    let mut writer = Writer::begin(call.version, NONE, request.topics.len());
-    for topic in &request.topics {
-        let asked = topic.partitions.iter();
-        let partitions = asked.map(|asked| match served.next() {
-            Some(served) => partition(call, asked.partition, served, &mut codes),
-            None => Partition::refused(asked.partition, codes.of(Some(Refusal::NotLeaderOrFollower)), None),
-        });
-        writer.topic(&topic.topic, partitions);
+/// The answer's partitions by topic, all or those that are news, in their order.
+fn topics(
+    call: &Call,
+    wanted: &[&Wanted],
+    (found, news): (Vec<Found>, Option<&[bool]>),
+    codes: &mut Codes<'_>,
+) -> Vec<(TopicName, Vec<Partition>)> {
+    let mut topics: Vec<(TopicName, Vec<Partition>)> = Vec::new();
+    for (at, (wanted, found)) in wanted.iter().zip(found).enumerate() {
+        if !news.is_none_or(|news| news.get(at) == Some(&true)) {
+            continue;
+        }
+        let partition = partition(call, wanted.index, found.served, codes);
+        match topics.last_mut().filter(|(name, _)| *name == wanted.topic) {
+            Some((_, partitions)) => partitions.push(partition),
+            None => topics.push((wanted.topic.clone(), vec![partition])),
+        }
     }
-    Reply::Answer(writer.end())
+    topics
 }
 
 fn partition(call: &Call, index: i32, served: Served, codes: &mut Codes<'_>) -> Partition {

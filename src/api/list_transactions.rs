@@ -33,6 +33,9 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
     call.encode(&response)
 }
 
+/// Names of states that a filter may hold, though no id is ever shown in them (T-011).
+const NEVER_SHOWN: [&str; 2] = ["Dead", "PrepareEpochFence"];
+
 /// Which ids are listed: those that pass both.
 #[derive(Debug, PartialEq, Eq)]
 struct Filter {
@@ -53,7 +56,8 @@ impl Filter {
             states: Some(states).filter(|_| !request.state_filters.is_empty()),
             producer_ids: Some(producer_ids).filter(|ids| !ids.is_empty()),
         };
-        let unknown = request.state_filters.into_iter().filter(|name| named(name).is_none()).collect();
+        let is_unknown = |name: &StrBytes| named(name).is_none() && !NEVER_SHOWN.contains(&name.as_str());
+        let unknown = request.state_filters.into_iter().filter(is_unknown).collect();
         (filter, unknown)
     }
 

@@ -5,26 +5,35 @@
 
 mod add_offsets_to_txn;
 mod add_partitions_to_txn;
+mod alter_configs;
 mod api_versions;
 mod codes;
+mod create_partitions;
 mod create_topics;
 pub mod ctx;
+mod delete_groups;
+mod delete_records;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;
+mod describe_groups;
+mod describe_log_dirs;
 mod describe_producers;
 mod describe_transactions;
 mod end_txn;
 mod fetch;
 mod find_coordinator;
 mod heartbeat;
+mod incremental_alter_configs;
 mod init_producer_id;
 mod join_group;
 mod leave_group;
+mod list_groups;
 mod list_offsets;
 mod list_transactions;
 mod metadata;
 mod offset_commit;
+mod offset_delete;
 mod offset_fetch;
 mod offset_for_leader_epoch;
 mod positions;
@@ -34,6 +43,7 @@ mod sync_group;
 mod together;
 mod txn_offset_commit;
 mod words;
+mod write_txn_markers;
 
 use std::sync::Arc;
 
@@ -72,7 +82,12 @@ async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
         Api::ApiVersions => api_versions::answer(ctx, call).await,
         Api::CreateTopics => create_topics::answer(ctx, call).await,
         Api::DeleteTopics => delete_topics::answer(ctx, call).await,
+        Api::DeleteRecords => delete_records::answer(ctx, call).await,
+        Api::CreatePartitions => create_partitions::answer(ctx, call).await,
+        Api::AlterConfigs => alter_configs::answer(ctx, call).await,
+        Api::IncrementalAlterConfigs => incremental_alter_configs::answer(ctx, call).await,
         Api::DescribeConfigs => describe_configs::answer(ctx, call).await,
+        Api::DescribeLogDirs => describe_log_dirs::answer(ctx, call).await,
         Api::DescribeCluster => describe_cluster::answer(ctx, call).await,
         Api::OffsetCommit => offset_commit::answer(ctx, call).await,
         Api::OffsetFetch => offset_fetch::answer(ctx, call).await,
@@ -81,11 +96,16 @@ async fn dispatch(ctx: &Ctx, call: &Call) -> Reply {
         Api::Heartbeat => heartbeat::answer(ctx, call).await,
         Api::LeaveGroup => leave_group::answer(ctx, call).await,
         Api::SyncGroup => sync_group::answer(ctx, call).await,
+        Api::DescribeGroups => describe_groups::answer(ctx, call).await,
+        Api::ListGroups => list_groups::answer(ctx, call).await,
+        Api::DeleteGroups => delete_groups::answer(ctx, call).await,
+        Api::OffsetDelete => offset_delete::answer(ctx, call).await,
         Api::InitProducerId => init_producer_id::answer(ctx, call).await,
         Api::AddPartitionsToTxn => add_partitions_to_txn::answer(ctx, call).await,
         Api::AddOffsetsToTxn => add_offsets_to_txn::answer(ctx, call).await,
         Api::EndTxn => end_txn::answer(ctx, call).await,
         Api::TxnOffsetCommit => txn_offset_commit::answer(ctx, call).await,
+        Api::WriteTxnMarkers => write_txn_markers::answer(ctx, call).await,
         Api::DescribeProducers => describe_producers::answer(ctx, call).await,
         Api::DescribeTransactions => describe_transactions::answer(ctx, call).await,
         Api::ListTransactions => list_transactions::answer(ctx, call).await,

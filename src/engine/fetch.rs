@@ -1,5 +1,8 @@
 //! What a reader may have of a partition, and how the partitions of one Fetch share its bytes.
 
+pub mod session;
+pub mod sessions;
+
 use crate::engine::{Offset, Refusal};
 
 /// Most bytes of one Fetch answer, whatever the client asks for: Kafka's `fetch.max.bytes` (F-721).

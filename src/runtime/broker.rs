@@ -9,9 +9,7 @@ use crate::clock::Clock;
 use crate::engine::batch::Header;
 use crate::engine::batch::check::Times;
 use crate::engine::catalog::{Catalog, CreateTopic, Defaults, LogSettings, Topic};
-use crate::engine::group::{
-    GroupAnswer, GroupDescription, Join, JoinAnswer, LeaveAnswer, LeavingMember, Sync, SyncAnswer,
-};
+use crate::engine::group::{GroupAnswer, Join, JoinAnswer, LeaveAnswer, LeavingMember, Sync, SyncAnswer};
 use crate::engine::ledger::offsets::Seen;
 use crate::engine::ledger::show::Described;
 use crate::engine::partition::ProducerState;
@@ -28,6 +26,7 @@ use crate::runtime::post::{
 pub use crate::runtime::readable::Readable;
 use crate::runtime::reading::Reads;
 use crate::runtime::router::Router;
+use crate::runtime::sessions::FetchSessions;
 use crate::runtime::settings::InEffect;
 use crate::store::space::Room;
 
@@ -38,6 +37,7 @@ pub struct Broker {
     identity: Identity,
     defaults: Defaults,
     pub(super) reads: Reads,
+    pub(super) fetches: FetchSessions,
     settings: InEffect,
     stopping: watch::Sender<bool>,
 }
@@ -89,6 +89,7 @@ impl Broker {
             identity,
             defaults,
             reads: Reads::default(),
+            fetches: FetchSessions::default(),
             settings: InEffect::default(),
             stopping: watch::Sender::new(false),
         }
@@ -292,18 +293,6 @@ impl Broker {
         Ok(offsets)
     }
 
-    /// DescribeGroups; all groups for an empty list.
-    ///
-    /// # Errors
-    /// Only when the process stops.
-    pub async fn describe_groups(
-        &self,
-        ids: Vec<GroupId>,
-    ) -> Result<Vec<(GroupId, Option<GroupDescription>)>, Refusal> {
-        let Answer::Groups(groups) = self.ask(Command::DescribeGroups(ids)).await? else { return Err(misplaced()) };
-        Ok(groups)
-    }
-
     /// CreateTopics; ids are drawn here.
     ///
     /// # Errors
@@ -361,7 +350,7 @@ impl Broker {
     }
 
     /// Whether the disk has less room than records may use: offsets, decisions and markers must go on fitting.
-    fn is_short_of_room(&self) -> bool {
+    pub(super) fn is_short_of_room(&self) -> bool {
         self.router.partitions.space().room() == Room::Low
     }
 
@@ -449,7 +438,7 @@ fn fresh_topic_id() -> TopicId {
     }
 }
 
-async fn answered(waiting: Waiting<'_>, gone: Refusal) -> Result<Answer, Refusal> {
+pub(super) async fn answered(waiting: Waiting<'_>, gone: Refusal) -> Result<Answer, Refusal> {
     match waiting.answer().await {
         None => Err(gone),
         Some(Answer::Refused(refusal)) => Err(refusal),
@@ -458,7 +447,7 @@ async fn answered(waiting: Waiting<'_>, gone: Refusal) -> Result<Answer, Refusal
 }
 
 /// An answer of another kind than was asked for: ours is the mistake, and the client may ask again.
-fn misplaced() -> Refusal {
+pub(super) fn misplaced() -> Refusal {
     tracing::error!("an owner answered with another kind of answer");
     Refusal::CoordinatorNotAvailable
 }

@@ -44,6 +44,13 @@ pub enum Event {
         /// Where.
         part: PartId,
     },
+    /// A transaction that the ledger knows nothing of was ended by an operator's marker.
+    EndedByTool {
+        /// Whose.
+        producer: Producer,
+        /// Where.
+        part: PartId,
+    },
     /// A transactional id was forgotten.
     IdExpired {
         /// Which.
@@ -90,6 +97,7 @@ impl Events {
                     Cause::Client => EndReason::Client,
                     Cause::NewOwner => EndReason::Fenced,
                     Cause::Timeout => EndReason::Timeout,
+                    Cause::Admin => EndReason::Admin,
                 };
                 let took = Duration::from_millis(u64::try_from(*took_ms).unwrap_or(0));
                 self.0.transaction_completed(*outcome, reason, took);
@@ -116,6 +124,10 @@ impl Events {
                     part = part.0,
                     "open transaction without an owner found in a log; closed with an abort marker"
                 );
+            }
+            Event::EndedByTool { producer, part } => {
+                let (producer_id, epoch) = (producer.id, producer.epoch);
+                tracing::warn!(producer_id, epoch, part = part.0, "open transaction ended by an operator's marker");
             }
             Event::IdExpired { id } => {
                 self.0.fenced(FencingReason::IdExpired);

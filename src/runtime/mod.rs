@@ -3,6 +3,7 @@
 //! Owners are plain values (`ledger::LedgerOwner`, `partition::PartitionOwner`) that take letters and give posts;
 //! threads only carry and wait. Nothing here knows Kafka's messages or SQL.
 
+pub mod administration;
 pub mod broker;
 pub mod events;
 pub mod ledger;
@@ -16,8 +17,11 @@ pub mod reading;
 pub mod retention;
 pub mod room;
 pub mod router;
+pub mod sessions;
 mod settings;
+pub mod sizes;
 pub mod start;
+mod tools;
 #[cfg(any(test, simulator))]
 #[cfg_attr(not(simulator), allow(dead_code, reason = "the simulator alone uses a part of it"))]
 #[allow(

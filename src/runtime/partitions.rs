@@ -19,7 +19,7 @@ use crate::runtime::partition::load::Source;
 use crate::runtime::partition::place::{Place, answer_gone};
 use crate::runtime::partition::published::{Availability, Shared};
 use crate::runtime::partition::{PartitionOwner, Settings, Syncing};
-use crate::runtime::post::PartLetter;
+use crate::runtime::post::{Keeping, PartLetter};
 use crate::runtime::router::Router;
 use crate::store::StoreError;
 use crate::store::space::Space;
@@ -67,7 +67,9 @@ fn writes_nothing(letter: &PartLetter) -> bool {
         PartLetter::Grant(_) | PartLetter::Seal { .. } | PartLetter::Unseal { .. } => true,
         PartLetter::Append(_)
         | PartLetter::Mark(_)
+        | PartLetter::AdminMark { .. }
         | PartLetter::Describe(_)
+        | PartLetter::Keep(_)
         | PartLetter::Retain(_)
         | PartLetter::DeleteRecords { .. }
         | PartLetter::Trim(_)
@@ -266,6 +268,13 @@ impl Partitions {
     #[must_use]
     pub fn unopened(&self, slot: &Slot) -> Option<Source> {
         slot.place.lock().unopened().cloned()
+    }
+
+    /// Tells a partition how its topic wants its log kept. One that is not open stays so.
+    pub fn keep(&self, part: PartId, keeping: Keeping) {
+        if let Some(slot) = self.slot(part) {
+            self.put(&slot, PartLetter::Keep(keeping));
+        }
     }
 
     /// Takes partitions whose topic is deleted out of service. Their owners drop the files.

@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use crate::engine::batch::Header;
 use crate::engine::batch::check::Times;
-use crate::engine::catalog::{Catalog, CreateTopic};
-use crate::engine::group::{GroupAnswer, GroupDescription, Join, LeavingMember, Sync};
+use crate::engine::catalog::{Catalog, ChangeConfigs, CreateTopic, GrowTopic, Refused};
+use crate::engine::group::{GroupAnswer, GroupDescription, GroupListing, Join, LeavingMember, Sync};
 use crate::engine::ledger::offsets::Seen;
 use crate::engine::ledger::rows::{PartRow, RecoveryPoint};
 use crate::engine::ledger::show::Described;
-use crate::engine::log::Retention;
-use crate::engine::partition::{Grant, MarkOrder, ProducerState};
+use crate::engine::log::{LogSettings, Retention};
+use crate::engine::partition::{AdminMark, Grant, MarkOrder, ProducerState};
 use crate::engine::txn::{Addition, Position};
 use crate::engine::{
     Claim, GroupId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
@@ -40,6 +40,8 @@ pub struct CatalogNews {
     pub created: Vec<(PartId, PartRow)>,
     /// Partitions that are gone; their owners drop their logs.
     pub deleted: Vec<PartId>,
+    /// Topics whose settings are others now.
+    pub changed: Vec<TopicId>,
 }
 
 /// To the ledger's owner.
@@ -165,6 +167,13 @@ pub enum Command {
         /// How it is to end.
         outcome: Outcome,
     },
+    /// WriteTxnMarkers: one marker in these partitions, all judged on one state. Each is answered by itself.
+    WriteMarkers {
+        /// The marker that the tool asks for.
+        mark: AdminMark,
+        /// Where, and who waits.
+        parts: Vec<(PartId, ReplyTo)>,
+    },
     /// DescribeTransactions.
     DescribeTxns(Vec<TransactionalId>),
     /// ListTransactions, unfiltered.
@@ -188,12 +197,32 @@ pub enum Command {
         /// Whether to be told of offsets that a transaction carries (T-821).
         require_stable: bool,
     },
-    /// DescribeGroups, ListGroups: all groups when empty.
+    /// DescribeGroups.
     DescribeGroups(Vec<GroupId>),
+    /// ListGroups, unfiltered.
+    ListGroups,
+    /// DeleteGroups.
+    DeleteGroups(Vec<GroupId>),
+    /// OffsetDelete.
+    DeleteOffsets(GroupId, Vec<PartId>),
     /// CreateTopics and auto-creation; each with the id it will have.
     CreateTopics(Vec<(CreateTopic, TopicId)>),
     /// DeleteTopics.
     DeleteTopics(Vec<TopicKey>),
+    /// CreatePartitions.
+    GrowTopics {
+        /// The topics.
+        specs: Vec<GrowTopic>,
+        /// Whether only the answer is wanted.
+        validate_only: bool,
+    },
+    /// AlterConfigs, IncrementalAlterConfigs.
+    ChangeConfigs {
+        /// What is to change.
+        resources: Vec<ChangeConfigs>,
+        /// Whether only the answer is wanted.
+        validate_only: bool,
+    },
     /// What the metrics show.
     Gauges,
 }
@@ -252,12 +281,20 @@ pub enum Answer {
     Group(Box<GroupAnswer>),
     /// OffsetFetch.
     Offsets(Vec<(PartId, Seen)>),
-    /// DescribeGroups, ListGroups.
+    /// DescribeGroups: in the order asked for; none for a group that there is not.
     Groups(Vec<(GroupId, Option<GroupDescription>)>),
+    /// ListGroups.
+    GroupList(Vec<(GroupId, GroupListing)>),
+    /// DeleteGroups, OffsetDelete: each in the order asked for.
+    Each(Vec<Result<(), Refusal>>),
     /// CreateTopics: per name, in the order they first appear, its id and partition count, or why not.
     Created(Vec<Created>),
     /// DeleteTopics: per topic.
     Deleted(Vec<Result<(TopicId, TopicName), Refusal>>),
+    /// CreatePartitions: per name, in the order they first appear.
+    Grown(Vec<(String, Result<(), Refused>)>),
+    /// AlterConfigs, IncrementalAlterConfigs: per resource, in the order of the request.
+    Changed(Vec<Result<(), Refused>>),
     /// What the metrics show.
     Gauges(Box<LedgerGauges>),
     /// Produce.
@@ -341,8 +378,17 @@ pub enum PartLetter {
     },
     /// Write these markers; all of one commit travel in one letter.
     Mark(Vec<(u64, MarkOrder)>),
+    /// Write a marker that a tool asks for; the ledger has nothing against it.
+    AdminMark {
+        /// The marker.
+        mark: AdminMark,
+        /// Who waits.
+        to: ReplyTo,
+    },
     /// DescribeProducers.
     Describe(ReplyTo),
+    /// The topic wants its logs kept otherwise, from the next append on.
+    Keep(Keeping),
     /// Let go what has expired by this measure.
     Retain(Retention),
     /// DeleteRecords: everything below this offset goes; -1 for all that readers may have.
@@ -374,6 +420,15 @@ pub enum PartLetter {
     Drop,
     /// Write what a clean stop writes.
     Close,
+}
+
+/// How a topic wants its partitions' logs kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keeping {
+    /// Segment and index settings in effect.
+    pub log: LogSettings,
+    /// Whose timestamps the topic keeps.
+    pub times: Times,
 }
 
 /// A log start on its way up over whole segments. What is known of producers must outlive their records (T-542), so a

@@ -34,6 +34,12 @@ impl Readable {
         Self { published: shared.published(), part, shared, reader }
     }
 
+    /// Which partition this is.
+    #[must_use]
+    pub fn part(&self) -> PartId {
+        self.part
+    }
+
     /// To be told when the view changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Published> {

@@ -26,7 +26,7 @@ const BLOCKING_READS: usize = 16;
 pub struct Reads {
     memory: Arc<Semaphore>,
     memory_bytes: usize,
-    blocking: Arc<Semaphore>,
+    pub(super) blocking: Arc<Semaphore>,
     /// Reads that were refused because no file could be opened.
     refused: AtomicU64,
 }
@@ -260,7 +260,7 @@ impl Broker {
     }
 
     /// A place that cannot be read is told once, by readiness and in the log: readers will come to it again and again.
-    fn unreadable(&self, part: PartId, error: StoreError) -> Refusal {
+    pub(super) fn unreadable(&self, part: PartId, error: StoreError) -> Refusal {
         match error {
             // Too many files are open: that passes, and says nothing of the partition.
             StoreError::Full(why) => {

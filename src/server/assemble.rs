@@ -29,7 +29,7 @@ use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
 use crate::runtime::partition::load::Source;
 use crate::runtime::partition::{CHECKPOINT_BYTES, Settings as PartSettings};
 use crate::runtime::partitions::Partitions;
-use crate::runtime::post::{CatalogNews, LedgerLetter, Post};
+use crate::runtime::post::{CatalogNews, Keeping, LedgerLetter, Post};
 use crate::runtime::retention::{self, SweepLetter};
 use crate::runtime::room::RoomWatch;
 use crate::runtime::router::{Addresses, Router};
@@ -317,22 +317,22 @@ impl Sources {
         Ok(())
     }
 
+    /// Adds the partitions that are new, and tells those of topics that are set otherwise.
     fn add(&self, news: &CatalogNews, partitions: &Partitions) {
         for (part, row) in &news.created {
             if let Some(source) = self.of(&news.catalog, row) {
                 partitions.add(*part, source);
             }
         }
+        for topic in news.changed.iter().filter_map(|id| news.catalog.topic_by_id(*id)) {
+            let keeping = self.keeping(topic);
+            topic.parts.iter().for_each(|part| partitions.keep(*part, keeping));
+        }
     }
 
     fn of(&self, catalog: &Catalog, row: &PartRow) -> Option<Source> {
         let topic: &Arc<Topic> = catalog.topic_by_id(row.topic)?;
-        let settings = topic.settings.in_effect(&self.defaults.levels);
-        let log = LogSettings {
-            segment_bytes: u32::try_from(settings.segment_bytes).unwrap_or(1 << 30),
-            index_interval_bytes: u32::try_from(settings.index_interval_bytes).unwrap_or(4096),
-            segment_ms: settings.segment_ms,
-        };
+        let Keeping { log, times } = self.keeping(topic);
         Some(Source {
             disk: Arc::clone(&self.disk),
             dir: PathBuf::from(format!("{}-{}", topic.name, row.index)),
@@ -340,12 +340,23 @@ impl Sources {
             row: *row,
             log,
             clean: self.clean,
-            times: match settings.timestamp_type {
-                TimestampType::CreateTime => Times::CreateTime,
-                TimestampType::LogAppendTime => Times::LogAppendTime,
-            },
+            times,
             witness: 0,
         })
+    }
+
+    fn keeping(&self, topic: &Topic) -> Keeping {
+        let settings = topic.settings.in_effect(&self.defaults.levels);
+        let log = LogSettings {
+            segment_bytes: u32::try_from(settings.segment_bytes).unwrap_or(1 << 30),
+            index_interval_bytes: u32::try_from(settings.index_interval_bytes).unwrap_or(4096),
+            segment_ms: settings.segment_ms,
+        };
+        let times = match settings.timestamp_type {
+            TimestampType::CreateTime => Times::CreateTime,
+            TimestampType::LogAppendTime => Times::LogAppendTime,
+        };
+        Keeping { log, times }
     }
 }
 
@@ -376,17 +387,24 @@ fn ledger_settings(config: &Config, incarnation: i32, defaults: &Defaults) -> Le
     }
 }
 
-/// The broker's settings under the names that Kafka's tools know.
+/// The broker's settings under the names that Kafka's tools know. What is as built in was set by nobody, and is not told
+/// as if it were: tools copy what was set.
 fn defaults(config: &Config) -> Defaults {
     let mut levels = BrokerLevels::default();
-    let mut state = |key: &str, value: String| levels.stated.insert(key.to_owned(), value);
-    state("log.segment.bytes", config.topics.segment_bytes.to_string());
-    state("message.max.bytes", config.topics.max_message_bytes.to_string());
-    state("log.retention.ms", config.topics.retention_ms.to_string());
-    state("log.retention.bytes", config.topics.retention_bytes.to_string());
-    state("auto.create.topics.enable", config.topics.auto_create.to_string());
-    state("transaction.max.timeout.ms", config.transactions.max_timeout_ms.to_string());
-    state("log.dirs", config.data_dir.display().to_string());
+    let builtin = Config::builtin();
+    let mut state = |key: &str, value_in: fn(&Config) -> String| {
+        let value = value_in(config);
+        if value != value_in(&builtin) {
+            levels.stated.insert(key.to_owned(), value);
+        }
+    };
+    state("log.segment.bytes", |config| config.topics.segment_bytes.to_string());
+    state("message.max.bytes", |config| config.topics.max_message_bytes.to_string());
+    state("log.retention.ms", |config| config.topics.retention_ms.to_string());
+    state("log.retention.bytes", |config| config.topics.retention_bytes.to_string());
+    state("auto.create.topics.enable", |config| config.topics.auto_create.to_string());
+    state("transaction.max.timeout.ms", |config| config.transactions.max_timeout_ms.to_string());
+    levels.stated.insert("log.dirs".to_owned(), config.data_dir.display().to_string());
     Defaults {
         partitions: config.topics.default_partitions,
         node_id: NODE_ID,

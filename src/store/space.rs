@@ -172,6 +172,14 @@ impl Space {
         Ok(Measured { free, room, before, marks })
     }
 
+    /// Bytes of the whole disk, and those that may still be written, now. May wait for it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn disk_bytes(&self) -> io::Result<(u64, u64)> {
+        Ok((self.disk.capacity_bytes()?, self.disk.free_bytes()?))
+    }
+
     /// Gives up what was set aside, for a write that found no room. True when there is room now that was not there; no
     /// records are taken until there is more.
     ///

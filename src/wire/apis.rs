@@ -99,16 +99,26 @@ apis! {
     Heartbeat = 12: listed 0, served 0..=4, flexible 4, Alone;
     LeaveGroup = 13: listed 0, served 0..=5, flexible 4, Alone;
     SyncGroup = 14: listed 0, served 0..=5, flexible 4, Alone;
+    DescribeGroups = 15: listed 0, served 0..=6, flexible 5, Alone;
+    ListGroups = 16: listed 0, served 0..=5, flexible 3, Alone;
     ApiVersions = 18: listed 0, served 0..=3, flexible 3, Alone;
     CreateTopics = 19: listed 2, served 2..=7, flexible 5, Alone;
     DeleteTopics = 20: listed 1, served 1..=5, flexible 4, Alone;
+    DeleteRecords = 21: listed 0, served 0..=2, flexible 2, Alone;
     InitProducerId = 22: listed 0, served 0..=4, flexible 2, Alone;
     OffsetForLeaderEpoch = 23: listed 2, served 2..=4, flexible 4, Alone;
     AddPartitionsToTxn = 24: listed 0, served 0..=3, flexible 3, Alone;
     AddOffsetsToTxn = 25: listed 0, served 0..=3, flexible 3, Alone;
     EndTxn = 26: listed 0, served 0..=3, flexible 3, Alone;
+    WriteTxnMarkers = 27: listed 1, served 1..=1, flexible 1, Alone;
     TxnOffsetCommit = 28: listed 0, served 0..=3, flexible 3, Alone;
     DescribeConfigs = 32: listed 1, served 1..=4, flexible 4, Alone;
+    AlterConfigs = 33: listed 0, served 0..=2, flexible 2, Alone;
+    DescribeLogDirs = 35: listed 1, served 1..=4, flexible 2, Alone;
+    CreatePartitions = 37: listed 0, served 0..=3, flexible 2, Alone;
+    DeleteGroups = 42: listed 0, served 0..=2, flexible 2, Alone;
+    IncrementalAlterConfigs = 44: listed 0, served 0..=1, flexible 1, Alone;
+    OffsetDelete = 47: listed 0, served 0..=0, flexible 1, Alone;
     DescribeCluster = 60: listed 0, served 0..=1, flexible 0, Alone;
     DescribeProducers = 61: listed 0, served 0..=0, flexible 0, Alone;
     DescribeTransactions = 65: listed 0, served 0..=0, flexible 0, Alone;
@@ -153,12 +163,22 @@ impl Api {
             | Self::Heartbeat
             | Self::LeaveGroup
             | Self::SyncGroup
+            | Self::DescribeGroups
+            | Self::ListGroups
             | Self::ApiVersions
             | Self::CreateTopics
             | Self::DeleteTopics
+            | Self::DeleteRecords
             | Self::OffsetForLeaderEpoch
+            | Self::WriteTxnMarkers
             | Self::TxnOffsetCommit
             | Self::DescribeConfigs
+            | Self::AlterConfigs
+            | Self::DescribeLogDirs
+            | Self::CreatePartitions
+            | Self::DeleteGroups
+            | Self::IncrementalAlterConfigs
+            | Self::OffsetDelete
             | Self::DescribeCluster
             | Self::DescribeProducers
             | Self::DescribeTransactions

@@ -9,6 +9,16 @@ pub const NONE: i16 = 0;
 /// UNKNOWN_SERVER_ERROR: ours, not the client's (V-107).
 pub const UNKNOWN_SERVER_ERROR: i16 = -1;
 
+#[cfg(not(feature = "mutant"))]
+const INVALID_TXN_STATE: i16 = 48;
+
+/// Wrong, to show that it would be noticed.
+#[cfg(feature = "mutant")]
+const INVALID_TXN_STATE: i16 = 49;
+
+#[cfg(all(feature = "mutant", not(debug_assertions)))]
+compile_error!("the feature `mutant` is for tests of the tests and is not shipped");
+
 /// Kafka's number of each refusal, whoever asks.
 #[must_use]
 #[expect(clippy::too_many_lines, reason = "a table: one line for each refusal")]
@@ -47,7 +57,7 @@ pub const fn code(refusal: Refusal) -> i16 {
         Refusal::PolicyViolation => 44,
         Refusal::OutOfOrderSequence => 45,
         Refusal::InvalidProducerEpoch => 47,
-        Refusal::InvalidTxnState => 48,
+        Refusal::InvalidTxnState => INVALID_TXN_STATE,
         Refusal::InvalidProducerIdMapping => 49,
         Refusal::InvalidTransactionTimeout => 50,
         Refusal::ConcurrentTransactions => 51,
@@ -85,8 +95,8 @@ pub const fn fenced(version_knows_90: bool) -> i16 {
 }
 
 /// The number that a request of this API and version is answered with: [`code`], but for what old clients do not know
-/// and what the transaction coordinator's answers become on their way through Produce (T-373) and TxnOffsetCommit
-/// (T-243).
+/// and what the transaction coordinator's answers become on their way through Produce (T-373), TxnOffsetCommit (T-243)
+/// and WriteTxnMarkers (T-409, T-840).
 #[must_use]
 pub fn code_for(api: Api, version: i16, refusal: Refusal) -> i16 {
     let said = match (api, refusal) {
@@ -98,6 +108,14 @@ pub fn code_for(api: Api, version: i16, refusal: Refusal) -> i16 {
             | Refusal::CoordinatorNotAvailable
             | Refusal::NotCoordinator,
         ) => Refusal::NotEnoughReplicas,
+        // A tool asks again for this one alone.
+        (
+            Api::WriteTxnMarkers,
+            Refusal::ConcurrentTransactions
+            | Refusal::CoordinatorLoadInProgress
+            | Refusal::CoordinatorNotAvailable
+            | Refusal::NotCoordinator,
+        ) => Refusal::NotLeaderOrFollower,
         (Api::TxnOffsetCommit, Refusal::CoordinatorLoadInProgress) if version < 2 => Refusal::CoordinatorNotAvailable,
         (Api::TxnOffsetCommit, Refusal::NotEnoughReplicas | Refusal::RequestTimedOut) => {
             Refusal::CoordinatorNotAvailable

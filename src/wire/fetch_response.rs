@@ -59,15 +59,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins the answer to a request of this version. It is in no session (F-715).
+    /// Begins the answer to a request of this version; `session_id` is 0 for none (v7+).
     #[must_use]
-    pub fn begin(version: i16, error_code: i16, topics: usize) -> Self {
+    pub fn begin(version: i16, (error_code, session_id): (i16, i32), topics: usize) -> Self {
         let flexible = Api::Fetch.is_flexible(version);
         let mut writer = Self { version, flexible, pieces: Vec::new(), head: BytesMut::with_capacity(256) };
         writer.head.put_i32(0);
         if version >= 7 {
             writer.head.put_i16(error_code);
-            writer.head.put_i32(0);
+            writer.head.put_i32(session_id);
         }
         writer.count(Some(topics));
         writer
@@ -76,7 +76,7 @@ impl Writer {
     /// The whole answer to a request that is refused as such (v7+).
     #[must_use]
     pub fn refusal(version: i16, error_code: i16) -> Vec<Bytes> {
-        Self::begin(version, error_code, 0).end()
+        Self::begin(version, (error_code, 0), 0).end()
     }
 
     /// Writes one topic.

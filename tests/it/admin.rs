@@ -303,3 +303,60 @@ fn a_topic_made_again_is_another() {
         assert_eq!(client.produce("t", 0, None, &batch).code, 3, "round {round}");
     }
 }
+
+/// M-243: sizes are those of the files, whether or not the partition has been used since the start.
+#[test]
+fn the_log_dir_is_described() {
+    let mut broker = TestBroker::start();
+    let mut client = broker.connect();
+    assert_eq!(client.create_topic_with("t", 3, &[("internal.segment.bytes", "300")]), 0);
+    assert_eq!(client.create_topic("u", 1), 0);
+    for _ in 0..10 {
+        assert_eq!(client.produce("t", 1, None, &Batch::plain(1)).code, 0);
+    }
+    assert_eq!(client.produce("u", 0, None, &Batch::plain(1)).code, 0);
+    for used in [true, false] {
+        if !used {
+            drop(client);
+            broker.stop();
+            broker.start_again(|_| {});
+            client = broker.connect();
+        }
+        let dir = broker.config().data_dir.clone();
+        let size = |name: &str| {
+            let files = std::fs::read_dir(dir.join(name)).map(|files| files.map(Result::unwrap).collect());
+            let files: Vec<_> = files.unwrap_or_default();
+            let logs = files.iter().filter(|file| file.file_name().to_string_lossy().ends_with(".log"));
+            logs.map(|file| i64::try_from(file.metadata().unwrap().len()).unwrap()).sum::<i64>()
+        };
+        assert!(size("t-1") > 600 && size("u-0") > 60);
+        for version in 1..=4 {
+            let answer = client.log_dirs(version, None);
+            assert_eq!((answer.error_code, answer.results.len()), (0, 1), "M-243");
+            let result = &answer.results[0];
+            assert_eq!((result.error_code, result.log_dir.as_str()), (0, dir.to_str().unwrap()), "M-243");
+            let found =
+                result.topics.iter().flat_map(|topic| topic.partitions.iter().map(|part| (&topic.name.0, part)));
+            let found: Vec<_> =
+                found.map(|(topic, part)| (topic.as_str(), part.partition_index, part.partition_size)).collect();
+            let expected = [("t", 0, 0), ("t", 1, size("t-1")), ("t", 2, 0), ("u", 0, size("u-0"))];
+            assert_eq!(found, expected, "M-243, version {version}, used: {used}");
+            let lags = result.topics.iter().flat_map(|topic| topic.partitions.iter());
+            assert!(lags.into_iter().all(|part| part.offset_lag == 0 && !part.is_future_key), "M-243");
+            let bytes = (result.usable_bytes, result.total_bytes);
+            assert!(
+                if version >= 4 { 0 < bytes.0 && bytes.0 <= bytes.1 } else { bytes == (-1, -1) },
+                "M-243: {bytes:?}"
+            );
+        }
+    }
+    for (asked, expected) in [
+        (&[][..], vec![]),
+        (&[("none", &[0][..])][..], vec![]),
+        (&[("t", &[1, 9, 1][..]), ("t", &[2])][..], vec![1, 2]),
+    ] {
+        let answer = client.log_dirs(4, Some(asked));
+        let found = answer.results[0].topics.iter().flat_map(|topic| &topic.partitions);
+        assert_eq!(found.map(|part| part.partition_index).collect::<Vec<_>>(), expected, "M-243: {asked:?}");
+    }
+}

@@ -10,7 +10,10 @@ mod raw;
 
 mod admin;
 mod bad_batches;
+mod cases;
+mod configs;
 mod full_disk;
+mod groups;
 mod hostile;
 #[path = "../../conformance/kill9/history/mod.rs"]
 #[allow(dead_code, reason = "what the loop of kills tells its history and asks of it; here it is tested")]
@@ -19,4 +22,6 @@ mod oracle;
 mod process;
 mod recovery;
 mod retention;
+mod sessions;
 mod smoke;
+mod tool_markers;

@@ -28,18 +28,18 @@ use crate::raw::Client;
 use crate::raw::batch::{Batch, Pid};
 
 /// A topic whose markers can be held back.
-const HELD: &str = "held";
+pub(crate) const HELD: &str = "held";
 /// A topic whose markers never are.
-const FREE: &str = "free";
+pub(crate) const FREE: &str = "free";
 /// Partitions of each.
-const PARTS: i32 = 4;
+pub(crate) const PARTS: i32 = 4;
 
 /// A Fetch is given records of one segment, and the batches here are older than a segment lasts by default.
-const ONE_SEGMENT: [(&str, &str); 1] = [("segment.ms", "9000000000000000")];
+pub(crate) const ONE_SEGMENT: [(&str, &str); 1] = [("segment.ms", "9000000000000000")];
 
 /// A broker with the two topics, and the hand on its disk.
-struct Scene {
-    broker: TestBroker,
+pub(crate) struct Scene {
+    pub(crate) broker: TestBroker,
     faults: Faults,
     ids: AtomicU32,
 }
@@ -84,18 +84,18 @@ impl Claim {
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::on(|_| {}, |_| {})
     }
 
     /// On a clock that is moved by hand.
-    fn by_hand() -> (Self, Clock) {
+    pub(crate) fn by_hand() -> (Self, Clock) {
         let clock = Clock::manual(1_700_000_000_000);
         let own = clock.clone();
         (Self::on(|_| {}, move |parts| parts.clock = own), clock)
     }
 
-    fn on(change: impl FnOnce(&mut Config), rebuild: impl FnOnce(&mut Parts)) -> Self {
+    pub(crate) fn on(change: impl FnOnce(&mut Config), rebuild: impl FnOnce(&mut Parts)) -> Self {
         let faults = Faults::default();
         let disk = faulty(&faults);
         let broker = TestBroker::on(change, |parts| {
@@ -113,21 +113,21 @@ impl Scene {
         Self { broker, faults, ids: AtomicU32::new(0) }
     }
 
-    fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         self.broker.connect()
     }
 
     /// From here on no marker of [`HELD`] can be written; nothing else can either.
-    fn hold(&self) {
+    pub(crate) fn hold(&self) {
         self.faults.add(Rule::always(Operation::Write, &format!("{HELD}-"), Fault::NoSpace));
     }
 
-    fn release(&self) {
+    pub(crate) fn release(&self) {
         self.faults.lift();
     }
 
     /// A kill and a new start, on the clock of `rebuild`. Nothing is held back any more.
-    fn crash_and_start(&mut self, rebuild: impl FnOnce(&mut Parts)) {
+    pub(crate) fn crash_and_start(&mut self, rebuild: impl FnOnce(&mut Parts)) {
         self.broker.crash();
         self.release();
         let disk = faulty(&self.faults);
@@ -187,7 +187,7 @@ fn faulty(faults: &Faults) -> impl FnOnce(&mut Parts) + use<> {
 }
 
 /// Asks until it is so. Nothing here is right by luck of timing: what must come about does, or the test fails.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let clock = Clock::system();
     while !is_so() {
         assert!(clock.now().mono_ms < 20_000, "never so: {what}");

@@ -5,7 +5,7 @@ pub(crate) mod child;
 mod bad_starts;
 mod exactly_once;
 mod kcat;
-mod librdkafka;
+pub(crate) mod librdkafka;
 mod oracle;
 mod stop;
 mod sync_failure;

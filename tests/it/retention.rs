@@ -3,34 +3,36 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use kafka_protocol::messages::DeleteRecordsRequest;
+use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use oncelog::clock::Clock;
-use oncelog::engine::Refusal;
 use oncelog::runtime::partition::published::Availability;
 
 use crate::broker::TestBroker;
 use crate::raw::Client;
 use crate::raw::batch::{Batch, NOBODY, Pid};
 use crate::raw::data::{EARLIEST, Isolation, LATEST};
+use crate::raw::text;
 
 const COMMITTED: Isolation = Isolation::ReadCommitted;
 const ALL: Isolation = Isolation::ReadUncommitted;
 const OUT_OF_RANGE: i16 = 1;
 /// When batches are dated, and hand-moved clocks begin.
-const START_MS: i64 = 1_700_000_000_000;
+pub(crate) const START_MS: i64 = 1_700_000_000_000;
 /// The interval of looks that nobody set.
-const LOOK_MS: u32 = 300_000;
+pub(crate) const LOOK_MS: u32 = 300_000;
 
 /// Two or three batches a segment; a minute.
 const MINUTE: [(&str, &str); 2] = [("internal.segment.bytes", "300"), ("retention.ms", "60000")];
 
-fn by_hand() -> (TestBroker, Clock) {
+pub(crate) fn by_hand() -> (TestBroker, Clock) {
     let clock = Clock::manual(START_MS);
     let own = clock.clone();
     (TestBroker::on(|_| {}, |parts| parts.clock = own), clock)
 }
 
 /// Asks until it is so, or fails.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let clock = Clock::system();
     while !is_so() {
         assert!(clock.now().mono_ms < 20_000, "never so: {what}");
@@ -38,7 +40,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn earliest(client: &mut Client, topic: &str, part: i32) -> i64 {
+pub(crate) fn earliest(client: &mut Client, topic: &str, part: i32) -> i64 {
     let (code, offset, _) = client.list_offsets(topic, part, EARLIEST, ALL);
     assert_eq!(code, 0);
     offset
@@ -48,7 +50,7 @@ fn latest(client: &mut Client, topic: &str, isolation: Isolation) -> i64 {
     client.list_offsets(topic, 0, LATEST, isolation).1
 }
 
-fn names(broker: &TestBroker, dir: &str, end: &str) -> Vec<String> {
+pub(crate) fn names(broker: &TestBroker, dir: &str, end: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(broker.config().data_dir.join(dir)) else { return Vec::new() };
     let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.retain(|name| name.ends_with(end));
@@ -109,8 +111,7 @@ fn old_records_go_and_an_open_transaction_holds_its_segments() {
     assert_eq!(client.read_all("t", 0, COMMITTED)[usize::try_from(first - log_start).unwrap()], "kept-0", "P2");
     clock.advance(LOOK_MS);
     until("it is decided and old", || earliest(&mut client, "t", 0) == latest(&mut client, "t", COMMITTED));
-    until("files have gone", || names(&broker, "t-0", ".log").len() == 1);
-    assert!(names(&broker, "t-0", "index").is_empty());
+    until("files have gone", || names(&broker, "t-0", ".log").len() == 1 && names(&broker, "t-0", "index").is_empty());
     assert!(metric(&broker, "oncelog_log_segments_removed_total") > 5.0);
     assert!(metric(&broker, "oncelog_log_bytes_removed_total") > 1_000.0);
     for topic in ["kept", "compacted"] {
@@ -187,17 +188,14 @@ fn a_client_may_say_where_a_log_starts() {
     let mut client = broker.connect();
     assert_eq!(client.create_topic_with("t", 1, &MINUTE[..1]), 0);
     let producer = fill(&mut client, "t");
-    let asked = |broker: &TestBroker, offset: i64| {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let broker = &broker.running().broker;
-        let part = broker.catalog().topic("t").unwrap().part(0).unwrap();
-        runtime.block_on(broker.delete_records(part, offset))
-    };
-    assert_eq!(asked(&broker, 11), Err(Refusal::OffsetOutOfRange), "T-540");
-    assert_eq!(asked(&broker, 4), Ok(4), "T-540");
+    for (version, offset, expected) in
+        [(0, 11, (OUT_OF_RANGE, -1)), (1, -5, (OUT_OF_RANGE, -1)), (2, 4, (0, 4)), (0, 4, (0, 4)), (1, 2, (0, 4))]
+    {
+        assert_eq!(client.delete_records(version, ("t", 0), offset), expected, "C-90, T-540: {offset}, v{version}");
+    }
     assert_eq!(earliest(&mut client, "t", 0), 4);
     assert_eq!(client.fetch("t", 0, 3, ALL).code, OUT_OF_RANGE);
-    assert_eq!(asked(&broker, -1), Ok(10), "T-540");
+    assert_eq!(client.delete_records(2, ("t", 0), -1), (0, 10), "T-540");
     assert!(client.read_all("t", 0, ALL).is_empty());
     drop(client);
     broker.crash();
@@ -206,7 +204,68 @@ fn a_client_may_say_where_a_log_starts() {
     assert_eq!((earliest(&mut client, "t", 0), latest(&mut client, "t", ALL)), (10, 10), "P1");
     let again = client.produce("t", 0, None, &Batch::idempotent(producer, 7, 1));
     assert_eq!((again.code, again.base_offset), (0, 7), "C-64");
-    assert_eq!(asked(&broker, 2), Ok(10));
+    assert_eq!(client.produce("t", 0, None, &Batch::idempotent(producer, 10, 1)).base_offset, 10, "C-64");
+    assert_eq!(client.delete_records(2, ("t", 0), 2), (0, 10));
+}
+
+/// M-246: one that is refused holds up no other.
+#[test]
+fn not_every_log_may_be_cut() {
+    let broker = TestBroker::start();
+    let mut client = broker.connect();
+    for (topic, policy) in [("t", "delete"), ("both", "compact,delete"), ("compacted", "compact")] {
+        assert_eq!(client.create_topic_with(topic, 1, &[("cleanup.policy", policy)]), 0);
+        let mut batch = Batch::plain(3);
+        batch.records.iter_mut().for_each(|record| record.0 = Some(vec![1]));
+        assert_eq!(client.produce(topic, 0, None, &batch).code, 0);
+    }
+    let asked = [("t", 0), ("compacted", 0), ("none", 0), ("t", 1), ("__consumer_offsets", 0), ("both", 0)];
+    let topic = |(name, index): &(&str, i32)| {
+        let partition = DeleteRecordsPartition::default().with_partition_index(*index).with_offset(1);
+        DeleteRecordsTopic::default().with_name(text(name).into()).with_partitions(vec![partition])
+    };
+    let request = DeleteRecordsRequest::default().with_topics(asked.iter().map(topic).collect());
+    let answer = client.call(2, &request);
+    let found = answer.topics.iter().flat_map(|topic| {
+        let name = topic.name.as_str();
+        topic.partitions.iter().map(move |at| (name, at.partition_index, at.error_code, at.low_watermark))
+    });
+    let expected = [
+        ("__consumer_offsets", 0, 17, -1),
+        ("both", 0, 0, 1),
+        ("compacted", 0, 44, -1),
+        ("none", 0, 3, -1),
+        ("t", 0, 0, 1),
+        ("t", 1, 3, -1),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected, "C-90, M-246, T-540");
+    let read = client.fetch("t", 0, 1, ALL);
+    assert_eq!((read.code, read.log_start, read.batches()[0].base_offset), (0, 1, 0), "F-726: the batch comes whole");
+}
+
+/// C-90, T-541: the transaction stays open, readers stand at the log start, and it commits.
+#[test]
+fn a_log_may_be_cut_into_an_open_transaction() {
+    let mut broker = TestBroker::start();
+    let mut client = broker.connect();
+    assert_eq!(client.create_topic("t", 1), 0);
+    let owner = client.owner("id");
+    assert_eq!(client.add_partitions("id", owner, &[("t", 0)]), [0]);
+    let batch = |sequence| Batch::transactional(owner, sequence, 2).values("kept", 2);
+    assert_eq!(client.produce("t", 0, Some("id"), &batch(0)).code, 0);
+    assert_eq!(client.produce("t", 0, Some("id"), &batch(2)).code, 0);
+    assert_eq!(client.delete_records(2, ("t", 0), 3), (0, 3), "T-540");
+    assert_eq!(latest(&mut client, "t", COMMITTED), 3, "T-541: never below the log start");
+    let fetched = client.fetch("t", 0, 3, COMMITTED);
+    assert_eq!((fetched.code, fetched.last_stable, fetched.log_start, fetched.records.len()), (0, 3, 3, 0), "T-541");
+    client.end_txn_surely("id", owner, true);
+    assert_eq!(client.read_from(("t", 0), 3, COMMITTED), [(3, "kept-1".to_owned())]);
+    drop(client);
+    broker.crash();
+    broker.start_again(|_| {});
+    let mut client = broker.connect();
+    assert_eq!(client.read_from(("t", 0), 3, COMMITTED), [(3, "kept-1".to_owned())]);
+    assert_eq!(client.produce("t", 0, None, &Batch::plain(1)).base_offset, 5);
 }
 
 /// Readers meet segments that go under their hands. What they are given is right, or they are told that it is gone.

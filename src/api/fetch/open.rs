@@ -1,15 +1,16 @@
 //! The partitions of a Fetch: opened once, looked at as often as they change.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use kafka_protocol::messages::FetchRequest;
-use kafka_protocol::messages::fetch_request::FetchPartition;
 use tokio::sync::watch;
 
 use crate::api::Ctx;
 use crate::api::together::together;
+use crate::engine::catalog::{Catalog, Topic};
+use crate::engine::fetch::session::Wanted;
 use crate::engine::fetch::{Bounds, Isolation, Position, Standing, judge};
-use crate::engine::{Offset, PartId, Refusal};
+use crate::engine::{Offset, PartId, Refusal, TopicName};
 use crate::runtime::partition::published::Published;
 use crate::runtime::readable::{Readable, bounds_at};
 
@@ -48,6 +49,14 @@ pub(super) enum Seen {
 }
 
 impl Asked {
+    /// Which partition it is, if it can be read.
+    pub(super) fn part(&self) -> Option<PartId> {
+        match self {
+            Self::Refused(_) => None,
+            Self::Open(open) => Some(open.readable.part()),
+        }
+    }
+
     /// To be told of changes.
     pub(super) fn watch(&mut self) -> Option<&mut watch::Receiver<Published>> {
         match self {
@@ -75,47 +84,51 @@ impl Seen {
     }
 }
 
-/// Opens all partitions of a request, those that must be loaded side by side. Whatever is not open in time is refused
-/// alone.
-pub(super) async fn open(ctx: &Ctx, request: &FetchRequest, max_wait: Duration) -> Vec<Asked> {
-    let catalog = ctx.broker.catalog();
-    let parts = request.topics.iter().flat_map(|topic| {
-        let known = catalog.topic(&topic.topic);
-        let part = move |partition: &FetchPartition| known.and_then(|topic| topic.part(partition.partition));
-        topic.partitions.iter().map(move |partition| (part(partition), partition))
-    });
-    let mut asked = Vec::new();
-    let mut unloaded: Vec<(usize, PartId, &FetchPartition)> = Vec::new();
-    for (at, (part, partition)) in parts.enumerate() {
+/// Opens all these partitions, those that must be loaded side by side. Whatever is not open in time is refused alone.
+pub(super) async fn open(ctx: &Ctx, wanted: &[&Wanted], max_wait: Duration) -> Vec<Asked> {
+    let mut asked = Vec::with_capacity(wanted.len());
+    let mut unloaded: Vec<(usize, PartId, &Wanted)> = Vec::new();
+    for (at, (part, wanted)) in named(&ctx.broker.catalog(), wanted).enumerate() {
         let opened = part.map_or(Some(Err(Refusal::UnknownTopicOrPartition)), |part| ctx.broker.readable_now(part));
         if let (None, Some(part)) = (&opened, part) {
-            unloaded.push((at, part, partition));
+            unloaded.push((at, part, wanted));
         }
-        asked.push(opened.map_or(Asked::Refused(Refusal::NotLeaderOrFollower), |opened| of(opened, partition)));
+        asked.push(opened.map_or(Asked::Refused(Refusal::NotLeaderOrFollower), |opened| of(opened, wanted)));
     }
     let load = |part: PartId| ctx.broker.readable_within(part, max_wait);
     let loaded = together(unloaded.iter().map(|(_, part, _)| load(*part)).collect()).await;
-    for ((at, _, partition), opened) in unloaded.into_iter().zip(loaded) {
+    for ((at, _, wanted), opened) in unloaded.into_iter().zip(loaded) {
         if let Some(place) = asked.get_mut(at) {
-            *place = of(opened, partition);
+            *place = of(opened, wanted);
         }
     }
     asked
 }
 
-fn of(opened: Result<Readable, Refusal>, partition: &FetchPartition) -> Asked {
+/// The partitions that stand under the names now. A topic is looked up once for those of it that follow one another.
+fn named<'a>(catalog: &Catalog, wanted: &[&'a Wanted]) -> impl Iterator<Item = (Option<PartId>, &'a Wanted)> {
+    let mut last: Option<(&TopicName, Option<&Arc<Topic>>)> = None;
+    wanted.iter().map(move |wanted| {
+        let known = match last {
+            Some((name, known)) if *name == wanted.topic => known,
+            Some(_) | None => catalog.topic(wanted.topic.as_str()),
+        };
+        last = Some((&wanted.topic, known));
+        (known.and_then(|topic| topic.part(wanted.index)), *wanted)
+    })
+}
+
+fn of(opened: Result<Readable, Refusal>, wanted: &Wanted) -> Asked {
     let readable = match opened {
         Ok(readable) => readable,
         Err(refusal) => return Asked::Refused(refusal),
     };
-    let offset = partition.fetch_offset;
-    let (leader_epoch, last_epoch) = (partition.current_leader_epoch, partition.last_fetched_epoch);
     Asked::Open(Box::new(Open {
         watch: readable.watch(),
         readable,
-        position: Position { offset, leader_epoch, last_epoch },
-        max_bytes: usize::try_from(partition.partition_max_bytes).unwrap_or(0),
-        counted: Counted { bytes: 0, to: offset },
+        position: wanted.position,
+        max_bytes: wanted.max_bytes,
+        counted: Counted { bytes: 0, to: wanted.position.offset },
     }))
 }
 

@@ -30,7 +30,8 @@ fn filters_are_exact_and_joined_by_and() {
     check(&[], &[], &[1, 2, 3], &[], "no filter");
     check(&["Ongoing", "Empty"], &[], &[1, 2], &[], "T-811");
     check(&["ongoing"], &[], &[], &["ongoing"], "T-811: case counts; only unknown names match nothing");
-    check(&["Dead", "CompleteAbort"], &[], &[3], &["Dead"], "T-811");
+    check(&["Gone", "CompleteAbort"], &[], &[3], &["Gone"], "T-811");
+    check(&["Dead", "PrepareEpochFence"], &[], &[], &[], "T-811, T-011: names of states, and nobody is in them");
     check(&[], &[3, 9, 2], &[2, 3], &[], "T-812");
     check(&["Ongoing"], &[2, 3], &[], &[], "T-814");
 }

@@ -194,7 +194,7 @@ impl Catalog {
     }
 }
 
-fn check_own_id(name: &str, node_id: i32) -> Result<(), Refused> {
+pub(super) fn check_own_id(name: &str, node_id: i32) -> Result<(), Refused> {
     if name.parse() == Ok(node_id) {
         return Ok(());
     }
@@ -294,13 +294,12 @@ fn describe_behind(key: &'static TopicKey, behind: &'static Behind, defaults: &D
         let value = text.into_owned();
         synonyms.push(Synonym { name: behind.name.to_owned(), value, source: ConfigSource::Default });
     }
-    let is_first = key.behind.first().is_some_and(|first| first.name == behind.name);
     ConfigEntry {
         name: behind.name.to_owned(),
         value: value_of(&synonyms),
         source: source_of(&synonyms),
-        // A-342 R: of several names of one thing, the one that counts most can be changed at run time.
-        read_only: !is_first,
+        // The broker's configuration says it, and is read at a start.
+        read_only: true,
         synonyms,
         kind: if behind.unit == 1 { key.check.kind() } else { ConfigType::Int },
         documentation: Some(Cow::Owned(format!("What topics get that do not set {}. {}", key.name, key.doc))),

@@ -1,12 +1,55 @@
 //! Whether a topic may get more partitions (M-234), and whether it may go (M-232).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::catalog::create::{MAX_NEW_PARTITIONS, check_brokers, no_such_topic, too_many_partitions};
 use crate::engine::catalog::{Catalog, Defaults, Refused, Topic};
 use crate::engine::{PartId, Refusal, TopicId};
 
+/// One topic of a CreatePartitions request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrowTopic {
+    /// The topic's name.
+    pub name: String,
+    /// How many partitions it is to have in all.
+    pub count: i32,
+    /// The brokers of each new one; none to leave them to the broker.
+    pub assignments: Option<Vec<Vec<i32>>>,
+}
+
 impl Catalog {
+    /// Judges a whole CreatePartitions request: one result per name, in the order the names first appear, how many
+    /// partitions the topic gets (M-234). What the request may make in all is limited as for new topics (M-221).
+    #[must_use]
+    pub fn plan_grow(&self, specs: &[GrowTopic], defaults: &Defaults) -> Vec<(String, Result<i32, Refused>)> {
+        let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+        for spec in specs {
+            let count = times.entry(&spec.name).or_default();
+            *count = count.saturating_add(1);
+        }
+        let added = |spec: &GrowTopic| {
+            let held = self.topic(&spec.name)?.partition_count();
+            Some(i64::from(spec.count.saturating_sub(held).max(0)))
+        };
+        let asked = specs.iter().filter_map(added).fold(0, i64::saturating_add);
+        let mut results = Vec::new();
+        for spec in specs {
+            let Some(count) = times.remove(spec.name.as_str()) else {
+                continue;
+            };
+            let result = if asked > MAX_NEW_PARTITIONS {
+                Err(too_many_partitions(asked))
+            } else if count > 1 {
+                Err(Refused::new(Refusal::InvalidRequest, "Duplicate topic name."))
+            } else {
+                self.check_grow(&spec.name, spec.count, spec.assignments.as_deref(), defaults)
+            };
+            results.push((spec.name.clone(), result));
+        }
+        results
+    }
+
     /// How many partitions a topic gets when it is to have `count`; `assignments` are the brokers of each new one.
     ///
     /// # Errors

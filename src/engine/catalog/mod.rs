@@ -5,6 +5,7 @@
 
 mod alter;
 mod broker;
+mod change;
 mod create;
 mod describe;
 mod grow;
@@ -25,8 +26,10 @@ use shared_map::SharedMap;
 
 pub use alter::{AlterOp, Alteration};
 pub use broker::{BrokerLevels, Defaults, Replication};
+pub use change::{Change, ChangeConfigs};
 pub use create::{AutoCreate, CreateTopic, MAX_NEW_PARTITIONS, Named, Planned};
 pub use describe::{ConfigEntry, ConfigSource, ConfigType, ConfigValue, ResourceKind, Synonym};
+pub use grow::GrowTopic;
 pub use names::{BadName, MAX_NAME_LENGTH, check_name, is_internal};
 pub use row::DamagedRow;
 pub use settings::{Cleanup, LogSettings, TimestampType, TopicSettings};

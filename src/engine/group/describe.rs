@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Group, State};
 use crate::engine::{InstanceId, MemberId, Refusal};
 
-/// What DescribeGroups and ListGroups show. An unknown group is "Dead" there (G-462).
+/// What DescribeGroups shows. An unknown group is "Dead" there (G-462).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupDescription {
     /// "Empty", "PreparingRebalance", "CompletingRebalance" or "Stable".
@@ -16,6 +16,15 @@ pub struct GroupDescription {
     pub protocol: String,
     /// The members.
     pub members: Vec<MemberDescription>,
+}
+
+/// A group in ListGroups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupListing {
+    /// As [`GroupDescription::state`].
+    pub state: &'static str,
+    /// "" for a simple group (G-464).
+    pub protocol_type: String,
 }
 
 /// A member as DescribeGroups shows it.
@@ -51,6 +60,12 @@ impl Group {
     #[must_use]
     pub fn protocol_type(&self) -> &str {
         self.protocol_type.as_deref().unwrap_or_default()
+    }
+
+    /// What a list of groups shows.
+    #[must_use]
+    pub fn listing(&self) -> GroupListing {
+        GroupListing { state: self.state_name(), protocol_type: self.protocol_type().to_owned() }
     }
 
     /// Everything tools are shown.

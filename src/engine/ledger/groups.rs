@@ -144,6 +144,45 @@ impl Ledger {
         self.stage_offsets(claimed, group_id, offsets, now)
     }
 
+    /// DeleteGroups of one group: with it go its offsets, those that transactions carry for it included (T-824, T-825).
+    /// A transaction that was to commit them stays open, and its commit brings nothing back.
+    ///
+    /// # Errors
+    /// G-465: `GroupIdNotFound`, `NonEmptyGroup`.
+    pub fn delete_group(&mut self, id: &GroupId) -> Result<(), Refusal> {
+        self.groups.get(id).ok_or(Refusal::GroupIdNotFound)?.may_delete()?;
+        for part in self.parts_with_offsets(id) {
+            self.forget_offset(&(id.clone(), part));
+        }
+        self.groups.remove(id.clone());
+        self.rows.put(RowKey::Group(id.clone()), None);
+        Ok(())
+    }
+
+    /// OffsetDelete, each partition by itself. That there was no offset is no mistake.
+    ///
+    /// # Errors
+    /// G-466: of the whole `InvalidGroupId`, `GroupIdNotFound`, `NonEmptyGroup`; of a partition
+    /// `UnknownTopicOrPartition`, `GroupSubscribedToTopic`.
+    pub fn delete_offsets(&mut self, id: &GroupId, parts: &[PartId]) -> Result<Vec<Result<(), Refusal>>, Refusal> {
+        if id.is_empty() {
+            return Err(Refusal::InvalidGroupId);
+        }
+        let group = self.groups.get(id).ok_or(Refusal::GroupIdNotFound)?;
+        group.may_delete_offsets()?;
+        let subscription = group.subscription();
+        let verdicts: Vec<Result<(), Refusal>> = (parts.iter())
+            .map(|part| {
+                let (topic, _) = self.catalog().part(*part).ok_or(Refusal::UnknownTopicOrPartition)?;
+                if subscription.covers(&topic.name) { Err(Refusal::GroupSubscribedToTopic) } else { Ok(()) }
+            })
+            .collect();
+        for (part, _) in parts.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_ok()) {
+            self.forget_offset(&(id.clone(), *part));
+        }
+        Ok(verdicts)
+    }
+
     /// Forgets what groups have left behind long enough (O-641 to O-644), and groups that nothing is left of.
     pub fn expire_offsets(&mut self, retention_ms: i64, now: Now) {
         let ids: Vec<GroupId> = self.groups.iter().map(|(id, _)| id.clone()).collect();

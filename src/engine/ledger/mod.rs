@@ -10,6 +10,7 @@ pub mod offsets;
 pub mod recover;
 pub mod rows;
 pub mod show;
+pub mod tools;
 pub mod topics;
 pub mod transactions;
 

@@ -29,6 +29,8 @@ pub struct Committed {
 pub struct Held {
     seen: Option<Committed>,
     holders: u32,
+    /// The place in the order at which the offset was last forgotten: what was decided before it is not shown any more.
+    forgotten: Option<u64>,
 }
 
 /// What OffsetFetch is told of one partition.
@@ -82,10 +84,14 @@ impl Ledger {
         parts
     }
 
-    /// Forgets a group's offset on a partition, staged ones of open transactions included (T-824).
+    /// Forgets a group's offset on a partition, staged ones of open transactions included (T-824), and decided ones that
+    /// readers do not see yet.
     pub fn forget_offset(&mut self, key: &OffsetKey) {
         self.offsets.remove(key.clone());
-        self.held.remove(key.clone());
+        if let Some(held) = self.held.get(key).cloned() {
+            let forgotten = Some(self.next_order());
+            self.held.put(key.clone(), Held { seen: None, forgotten, ..held });
+        }
         self.rows.put(RowKey::Offset(key.0.clone(), key.1), None);
         if self.pending.get(key).is_some() {
             self.unstage_key(key);
@@ -118,7 +124,7 @@ impl Ledger {
         let before = self.offsets.get(&key).cloned();
         let held = match self.held.get(&key).cloned() {
             Some(held) => Held { holders: held.holders.saturating_add(1), ..held },
-            None => Held { seen: before.clone(), holders: 1 },
+            None => Held { seen: before.clone(), holders: 1, forgotten: None },
         };
         self.held.put(key.clone(), held);
         if before.is_none_or(|before| before.order < committed.order) {
@@ -135,9 +141,10 @@ impl Ledger {
             self.held.remove(key.clone());
             return;
         }
-        let newer = held.seen.as_ref().is_none_or(|seen| seen.order < committed.order);
+        let stands = held.seen.as_ref().map(|seen| seen.order).max(held.forgotten);
+        let newer = stands.is_none_or(|order| order < committed.order);
         let seen = if newer { Some(committed.clone()) } else { held.seen };
-        self.held.put(key.clone(), Held { seen, holders: held.holders.saturating_sub(1) });
+        self.held.put(key.clone(), Held { seen, holders: held.holders.saturating_sub(1), ..held });
     }
 
     /// Every stored offset on partitions that `wanted` names.

@@ -75,6 +75,10 @@ impl Ledger {
             for part in owed.parts.values_mut() {
                 part.stage = Stage::Due { at_mono_ms: now.mono_ms, tries: 0 };
             }
+            // Each is one more that is pending until the decision is over, as it was when the decision was taken.
+            for (key, _) in &owed.offsets {
+                ledger.note_pending(key);
+            }
             ledger.owing.put(owed.id.clone(), seq);
             ledger.owed.put(seq, owed);
         }

@@ -2,8 +2,10 @@
 
 #![expect(clippy::arithmetic_side_effects, reason = "small numbers of tests")]
 
+mod groups;
 mod offsets;
 mod recovery;
+mod tools;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};

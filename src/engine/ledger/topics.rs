@@ -1,32 +1,56 @@
-//! Topics within the ledger: made with their partitions, deleted with everything that names them.
+//! Topics within the ledger: made with their partitions, grown, set otherwise, deleted with everything that names them.
 
 use std::sync::Arc;
 
 use super::Ledger;
 use super::offsets::OffsetKey;
 use super::rows::{Marks, PartRow, RowKey, RowValue};
-use crate::engine::catalog::{Catalog, Defaults, Planned, Refused, Topic};
+use crate::engine::catalog::{Catalog, Defaults, Planned, Refused, Topic, TopicSettings};
 use crate::engine::txn::State;
 use crate::engine::{PartId, Refusal, TopicId, TopicName, TransactionalId};
 
 impl Ledger {
     /// Makes a topic that the catalog has allowed, with partitions never used before.
     pub fn make_topic(&mut self, id: TopicId, name: &str, planned: Planned) -> Vec<(PartId, PartRow)> {
-        let marks = self.marks();
-        let count = i64::from(planned.partitions);
-        let end = marks.next_part.saturating_add(count);
-        let parts: Vec<PartId> = (marks.next_part..end).map(PartId).collect();
-        self.put_marks(Marks { next_part: end, ..marks });
-        let mut created = Vec::with_capacity(parts.len());
-        for (index, part) in (0..).zip(&parts) {
-            let row = PartRow { topic: id, index, log_start: 0, transactional: false, point: None };
-            self.put_part(*part, row);
-            created.push((*part, row));
-        }
-        let topic = Topic { id, name: TopicName::from(name), parts, settings: planned.settings };
-        self.rows.put(RowKey::Topic(id), Some(RowValue::Topic(topic.encode())));
-        self.next_catalog = Some(Arc::new(self.catalog().with(topic)));
+        let created = self.make_parts(id, 0, planned.partitions);
+        let parts = created.iter().map(|(part, _)| *part).collect();
+        self.put_topic(Topic { id, name: TopicName::from(name), parts, settings: planned.settings });
         created
+    }
+
+    /// Gives a topic more partitions, never used before, behind those it has (M-234). Open transactions and whoever
+    /// reads the others notice nothing.
+    pub fn grow_topic(&mut self, topic: &Topic, added: i32) -> Vec<(PartId, PartRow)> {
+        let created = self.make_parts(topic.id, topic.partition_count(), added);
+        self.put_topic(topic.grown(created.iter().map(|(part, _)| *part)));
+        created
+    }
+
+    /// Gives a topic other settings, which the catalog has allowed. True if they differ from those it had.
+    pub fn set_topic(&mut self, topic: &Topic, settings: TopicSettings) -> bool {
+        let differs = topic.settings != settings;
+        if differs {
+            self.put_topic(Topic { settings, ..topic.clone() });
+        }
+        differs
+    }
+
+    fn make_parts(&mut self, topic: TopicId, first: i32, count: i32) -> Vec<(PartId, PartRow)> {
+        let marks = self.marks();
+        let end = marks.next_part.saturating_add(i64::from(count));
+        self.put_marks(Marks { next_part: end, ..marks });
+        let mut created = Vec::new();
+        for (index, part) in (first..).zip((marks.next_part..end).map(PartId)) {
+            let row = PartRow { topic, index, log_start: 0, transactional: false, point: None };
+            self.put_part(part, row);
+            created.push((part, row));
+        }
+        created
+    }
+
+    fn put_topic(&mut self, topic: Topic) {
+        self.rows.put(RowKey::Topic(topic.id), Some(RowValue::Topic(topic.encode())));
+        self.next_catalog = Some(Arc::new(self.catalog().with(topic)));
     }
 
     /// Deletes a topic: its partitions, every group's offsets on them, and what open transactions staged for them

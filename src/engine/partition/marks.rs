@@ -1,7 +1,7 @@
 //! Ending a transaction on this partition: the coordinator's markers, and those that a tool writes.
 
 use super::Partition;
-use super::grants::PermissionState;
+use super::grants::Permission;
 use super::open::Aborted;
 use super::producers::{Entry, Protocol, check_marker_epoch};
 use crate::engine::{Now, Offset, Outcome, Producer, Refusal};
@@ -81,22 +81,22 @@ impl Partition {
         MarkStep::Write(self.append_marker(order.producer, order.outcome, order.coordinator_epoch, now))
     }
 
-    /// Carries out a tool's order, if its epochs fit (T-406, T-407). The grant of a running transaction stays: the
-    /// coordinator still believes in it (T-846).
+    /// Carries out a tool's order, if its epochs fit (T-406, T-407).
     ///
     /// # Errors
-    /// INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or CONCURRENT_TRANSACTIONS while the coordinator is
-    /// deciding: a tool's marker in between would tear the transaction. Nothing has changed then.
+    /// INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, or CONCURRENT_TRANSACTIONS where the marker would end a
+    /// transaction that the coordinator has let in here: that one ends by a decision, in all its partitions, or it would
+    /// be torn (T-846 R). Nothing has changed then.
     pub fn admin_mark(&mut self, mark: &AdminMark, now: Now) -> Result<Written, Refusal> {
         let entry = self.producers.get(&mark.producer.id);
         check_marker_epoch(entry, mark.producer.epoch, mark.protocol)?;
         if entry.is_some_and(|entry| mark.coordinator_epoch < entry.coordinator_epoch) {
             return Err(Refusal::TransactionCoordinatorFenced);
         }
-        if self.grants.get(mark.producer.id).is_some_and(|known| known.state == PermissionState::Sealed) {
+        let ends = |known: &Permission| known.grant.producer.epoch <= mark.producer.epoch;
+        if self.grants.get(mark.producer.id).is_some_and(ends) {
             return Err(Refusal::ConcurrentTransactions);
         }
-        self.grants.close(mark.producer, None);
         Ok(self.append_marker(mark.producer, mark.outcome, mark.coordinator_epoch, now))
     }
 

@@ -12,6 +12,8 @@ pub enum Cause {
     NewOwner,
     /// It outlived its timeout (T-603).
     Timeout,
+    /// An operator's tool wrote a marker into one of its partitions: then all of it ends, and its producer is fenced.
+    Admin,
 }
 
 /// What an EndTxn of the classic protocol meets (T-253).
@@ -64,7 +66,7 @@ pub fn end(txn: &Txn, number: u64, outcome: Outcome, cause: Cause, now: Now) -> 
     let was = txn.ongoing().filter(|ongoing| ongoing.number == number).ok_or(Refusal::InvalidTxnState)?.clone();
     let (epoch, last_epoch) = match cause {
         Cause::Client => (txn.producer.epoch, txn.last_epoch),
-        Cause::NewOwner | Cause::Timeout => (txn.producer.epoch.saturating_add(1), -1),
+        Cause::NewOwner | Cause::Timeout | Cause::Admin => (txn.producer.epoch.saturating_add(1), -1),
     };
     let marker = Producer { id: txn.producer.id, epoch };
     let next = Txn {

@@ -1,6 +1,6 @@
 //! Steps of groups, topics and tools.
 
-use super::{Effects, LedgerOwner, Then};
+use super::{CatalogChange, Effects, LedgerOwner, Then};
 use crate::engine::catalog::{CreateTopic, Refused, Topic};
 use crate::engine::ledger::groups::Answers;
 use crate::engine::ledger::show::Shown;
@@ -28,19 +28,22 @@ impl LedgerOwner {
                 effects.answer(to, Answer::Offsets(offsets));
                 return;
             }
-            Command::DescribeGroups(ids) => {
-                effects.answer(to, self.describe_groups(ids));
-                return;
-            }
             Command::InitProducer { .. }
             | Command::Add { .. }
             | Command::Verify { .. }
             | Command::StageOffsets(_)
             | Command::EndTxn { .. }
+            | Command::WriteMarkers { .. }
             | Command::DescribeTxns(_)
             | Command::ListTxns
+            | Command::DescribeGroups(_)
+            | Command::ListGroups
+            | Command::DeleteGroups(_)
+            | Command::DeleteOffsets(..)
             | Command::CreateTopics(_)
             | Command::DeleteTopics(_)
+            | Command::GrowTopics { .. }
+            | Command::ChangeConfigs { .. }
             | Command::Gauges => return,
         };
         effects.answer_group(answers);
@@ -62,15 +65,6 @@ impl LedgerOwner {
         };
         let seen = |part: &PartId| (*part, self.ledger.seen_offset(&(group.clone(), *part), require_stable));
         parts.iter().map(seen).collect()
-    }
-
-    fn describe_groups(&self, ids: &[GroupId]) -> Answer {
-        if ids.is_empty() {
-            let all = self.ledger.groups.iter().map(|(id, group)| (id.clone(), Some(group.describe())));
-            return Answer::Groups(all.collect());
-        }
-        let one = |id: &GroupId| (id.clone(), self.ledger.groups.get(id).map(|group| group.describe()));
-        Answer::Groups(ids.iter().map(one).collect())
     }
 
     /// DescribeTransactions, each id by itself.
@@ -121,7 +115,7 @@ impl LedgerOwner {
             results.push(self.create(specs, &name, plan, &mut created));
         }
         if !created.is_empty() {
-            effects.then.push(Then::Catalog { created, deleted: Vec::new() });
+            effects.then.push(Then::Catalog(CatalogChange { created, ..CatalogChange::default() }));
         }
         effects.then.push(Then::Answer(to, Answer::Created(results)));
     }
@@ -131,7 +125,7 @@ impl LedgerOwner {
         let mut deleted = Vec::new();
         let results = keys.iter().map(|key| self.delete(key, &mut deleted)).collect();
         if !deleted.is_empty() {
-            effects.then.push(Then::Catalog { created: Vec::new(), deleted });
+            effects.then.push(Then::Catalog(CatalogChange { deleted, ..CatalogChange::default() }));
         }
         effects.then.push(Then::Answer(to, Answer::Deleted(results)));
     }
@@ -166,12 +160,10 @@ impl LedgerOwner {
     }
 
     /// The catalog as stored, to everyone; after the flush, so that nobody sees a topic that a power cut takes back.
-    pub(super) fn catalog_news(
-        &self,
-        created: Vec<(PartId, crate::engine::ledger::rows::PartRow)>,
-        deleted: Vec<PartId>,
-    ) -> Post {
-        Post::Catalog(CatalogNews { catalog: std::sync::Arc::clone(self.ledger.stored_catalog()), created, deleted })
+    pub(super) fn catalog_news(&self, change: CatalogChange) -> Post {
+        let CatalogChange { created, deleted, changed } = change;
+        let catalog = std::sync::Arc::clone(self.ledger.stored_catalog());
+        Post::Catalog(CatalogNews { catalog, created, deleted, changed })
     }
 }
 

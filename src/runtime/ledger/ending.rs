@@ -33,7 +33,8 @@ pub(super) struct Ending {
 /// Somebody's wish that a transaction end.
 #[derive(Debug, Clone)]
 pub(super) struct Want {
-    /// Who waits for the outcome, with what was asked; nobody for a timeout or a new owner, who is told to come again.
+    /// Who waits for the outcome, with what was asked: a client or a tool. Nobody for a timeout, or a new owner, who is told
+    /// to come again.
     pub(super) asked: Option<(ReplyTo, Command)>,
     /// How.
     pub(super) outcome: Outcome,
@@ -137,18 +138,17 @@ impl LedgerOwner {
         ending.decision().map(|_| Step::Decide(id))
     }
 
-    /// The decision found no room in the store. Clients are told to ask again and the permissions are opened for them,
-    /// before whoever waited for the end is judged anew;
-    /// a timeout or a new owner keeps its seal and is tried again with a pause.
+    /// The decision found no room in the store. Who asked for it is told to ask again. The permissions are opened if only
+    /// clients did, before whoever waited for the end is judged anew; a timeout, a new owner or a tool keeps its seal and
+    /// is tried again with a pause.
     pub(super) fn undo_ending(&mut self, id: &TransactionalId, now: Now) -> Vec<Post> {
         let Some(mut ending) = self.endings.remove(id) else { return Vec::new() };
-        let (clients, fencing): (Vec<Want>, Vec<Want>) =
-            std::mem::take(&mut ending.wants).into_iter().partition(|want| want.cause == Cause::Client);
-        let mut posts: Vec<Post> = (clients.into_iter())
-            .filter_map(|want| want.asked)
+        let mut posts: Vec<Post> = (ending.wants.iter_mut())
+            .filter_map(|want| want.asked.take())
             .map(|(to, _)| Post::Answer(to, Answer::Refused(Refusal::NotCoordinator)))
             .collect();
-        if fencing.is_empty() {
+        ending.wants.retain(|want| want.cause != Cause::Client);
+        if ending.wants.is_empty() {
             let (producer_id, number) = (ending.producer_id, ending.number);
             let unseal = |part: &PartId| Post::Part(*part, PartLetter::Unseal { producer_id, number });
             posts.extend(ending.seals.keys().map(unseal));
@@ -156,7 +156,6 @@ impl LedgerOwner {
             return posts;
         }
         let pause = RETRY_FIRST_MS.saturating_mul(1 << ending.tries.min(10)).min(RETRY_MAX_MS);
-        ending.wants = fencing;
         ending.tries = ending.tries.saturating_add(1);
         ending.retry_mono_ms = Some(now.mono_ms.saturating_add(pause));
         self.endings.insert(id.clone(), ending);

@@ -6,10 +6,12 @@
 //! Produce waits for the flush), unless a partition is in a transaction for the first time ever; seals; and the success
 //! of an EndTxn whose markers are on disk.
 
+mod administration;
 mod answers;
 pub mod ending;
 pub mod steps;
 pub mod thread;
+mod tools;
 pub mod wait;
 pub mod work;
 
@@ -21,7 +23,7 @@ use crate::engine::ledger::rows::{PartRow, RecoveryPoint};
 use crate::engine::ledger::{Ledger, Waits};
 use crate::engine::partition::Grant;
 use crate::engine::txn::end::Cause;
-use crate::engine::{GroupId, Now, Offset, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
+use crate::engine::{GroupId, Now, Offset, Outcome, PartId, Refusal, ReplyTo, TopicId, TransactionalId};
 use crate::known_bugs::{Bug, is_in};
 use crate::runtime::events::{Event, Events};
 use crate::runtime::post::{Answer, Command, LedgerLetter, MoveLogStart, PartLetter, Post};
@@ -141,6 +143,14 @@ struct Effects {
     pub(super) then: Vec<Then>,
 }
 
+/// What became of topics and partitions.
+#[derive(Debug, Default)]
+struct CatalogChange {
+    created: Vec<(PartId, PartRow)>,
+    deleted: Vec<PartId>,
+    changed: Vec<TopicId>,
+}
+
 /// A change of the owner's memory, made only after the commit.
 #[derive(Debug)]
 enum Then {
@@ -153,7 +163,7 @@ enum Then {
     /// The gather is void: what was open is not any more.
     Void(TransactionalId),
     /// The catalog changed.
-    Catalog { created: Vec<(PartId, PartRow)>, deleted: Vec<PartId> },
+    Catalog(CatalogChange),
     /// Answered behind what was said before it.
     Answer(ReplyTo, Answer),
     /// Say it: log line and metric.
@@ -380,7 +390,7 @@ impl LedgerOwner {
                 }
                 Then::Wait { id, waiting } => self.waiting.entry(id).or_default().push(waiting),
                 Then::Void(id) => self.void(&id, turn),
-                Then::Catalog { created, deleted } => turn.held.push(self.catalog_news(created, deleted)),
+                Then::Catalog(change) => turn.held.push(self.catalog_news(change)),
                 Then::Answer(to, answer) => turn.held.push(Post::Answer(to, answer)),
                 Then::Say(event) => self.events.say(&event),
             }

@@ -101,18 +101,28 @@ impl LedgerOwner {
             Command::EndTxn { id, producer, outcome } => {
                 self.end_txn((to, command), Claimed { id, producer: *producer }, *outcome, (now, effects))
             }
+            Command::WriteMarkers { mark, parts } => {
+                parts.iter().for_each(|(part, to)| self.write_marker((*part, *to), mark, now, effects));
+            }
             Command::Join(..)
             | Command::Sync(..)
             | Command::Heartbeat(..)
             | Command::Leave(..)
             | Command::CommitOffsets(_)
-            | Command::FetchOffsets { .. }
-            | Command::DescribeGroups(_) => self.ask_group(to, command, now, effects),
+            | Command::FetchOffsets { .. } => self.ask_group(to, command, now, effects),
+            Command::DescribeGroups(ids) => effects.answer(to, self.describe_groups(ids)),
+            Command::ListGroups => effects.answer(to, self.list_groups()),
+            Command::DeleteGroups(ids) => self.delete_groups(to, ids, effects),
+            Command::DeleteOffsets(group, parts) => self.delete_offsets(to, (group, parts), effects),
             Command::DescribeTxns(ids) => effects.answer(to, self.describe_txns(ids)),
             Command::ListTxns => effects.answer(to, self.list_txns()),
             Command::Gauges => effects.answer(to, Answer::Gauges(Box::new(self.gauges(now)))),
             Command::CreateTopics(specs) => self.create_topics(to, specs, effects),
             Command::DeleteTopics(keys) => self.delete_topics(to, keys, effects),
+            Command::GrowTopics { specs, validate_only } => self.grow_topics(to, specs, *validate_only, effects),
+            Command::ChangeConfigs { resources, validate_only } => {
+                self.change_configs(to, resources, *validate_only, effects);
+            }
         }
     }
 
@@ -235,12 +245,14 @@ impl LedgerOwner {
             effects.then.push(Then::Void(id.clone()));
             return;
         };
-        if let (Some(old), Cause::NewOwner | Cause::Timeout) = (before, cause) {
+        let reason = match cause {
+            Cause::Client => None,
+            Cause::Timeout => Some(FencingReason::TimeoutBump),
+            Cause::NewOwner => Some(FencingReason::InitProducerId),
+            Cause::Admin => Some(FencingReason::Admin),
+        };
+        if let (Some(old), Some(reason)) = (before, reason) {
             let new = self.ledger.txns.get(id).map_or(old, |txn| txn.producer);
-            let reason = match cause {
-                Cause::Timeout => FencingReason::TimeoutBump,
-                Cause::NewOwner | Cause::Client => FencingReason::InitProducerId,
-            };
             effects.then.push(Then::Say(Event::Fenced { id: id.clone(), old, new, reason }));
         }
         effects.then.push(Then::Decided { id: id.clone(), seq, outcome, cause, took_ms });
@@ -264,7 +276,7 @@ impl LedgerOwner {
 
     /// An end begins with this step: later steps of the turn find the id closed, for the seals go out before anything
     /// that they could let in.
-    fn begin(&mut self, (id, number): (&TransactionalId, u64), want: Want, effects: &mut Effects) {
+    pub(super) fn begin(&mut self, (id, number): (&TransactionalId, u64), want: Want, effects: &mut Effects) {
         self.begun.insert(number);
         effects.then.push(Then::Begin { id: id.clone(), number, want });
     }

@@ -7,8 +7,15 @@ use super::{LedgerOwner, Step, Turn};
 use crate::engine::{Now, Outcome, Refusal, ReplyTo, TransactionalId};
 use crate::runtime::post::{Answer, Command, Post};
 
-/// How long a request waits for a decision to be carried out, in milliseconds.
+/// How long a client's request waits for a decision to be carried out, in milliseconds.
 pub(super) const WAIT_MS: i64 = 500;
+/// How long a tool's does. One that asked again would find a newer epoch than the one it knows.
+const TOOL_WAIT_MS: i64 = 20_000;
+
+/// How long this request waits for a decision to be carried out, in milliseconds.
+pub(super) fn patience_ms(command: &Command) -> i64 {
+    if matches!(command, Command::WriteMarkers { .. }) { TOOL_WAIT_MS } else { WAIT_MS }
+}
 
 /// A request that waits for the end of its id's last transaction.
 #[derive(Debug)]

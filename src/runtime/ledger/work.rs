@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::wait::{Until, WAIT_MS, Waiting};
-use super::{Answer, Command, LedgerOwner, Step, Turn};
+use super::ending::Want;
+use super::wait::{Until, Waiting, patience_ms};
+use super::{Answer, LedgerOwner, Step, Turn};
 use crate::engine::partition::MarkOrder;
 use crate::engine::txn::end::Cause;
 use crate::engine::txn::work::{Stage, after_failure};
@@ -22,12 +23,14 @@ impl LedgerOwner {
         (now, turn): (Now, &mut Turn),
     ) {
         let wants = self.endings.remove(id).map(|ending| ending.wants).unwrap_or_default();
-        let until_mono_ms = now.mono_ms.saturating_add(WAIT_MS);
-        for (to, command) in wants.into_iter().filter_map(|want| want.asked) {
-            let same = matches!(&command, Command::EndTxn { outcome: asked, .. } if *asked == outcome);
-            match (same && cause == Cause::Client, seq) {
+        for Want { asked, outcome: wanted, cause: wants } in wants {
+            let Some((to, command)) = asked else { continue };
+            // A tool has what it wants however the transaction came to be aborted; a client only by its own decision.
+            let same = wanted == outcome && (cause == Cause::Client || wants != Cause::Client);
+            match (same, seq) {
                 (true, None) => turn.held.push(Post::Answer(to, Answer::Done)),
                 (true, Some(_)) => {
+                    let until_mono_ms = now.mono_ms.saturating_add(patience_ms(&command));
                     let waiting = Waiting { to, how: Until::Over { outcome, command }, until_mono_ms };
                     self.waiting.entry(id.clone()).or_default().push(waiting);
                 }

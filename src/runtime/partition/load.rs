@@ -17,6 +17,7 @@ use crate::engine::log::epochs::topic_id_text;
 use crate::engine::log::scan::Verdict;
 use crate::engine::partition::{Aborted, Partition};
 use crate::engine::{Now, Offset, PartId, Producer};
+use crate::runtime::post::Keeping;
 use crate::store::StoreError;
 use crate::store::disk::Disk;
 use crate::store::log::{
@@ -183,6 +184,13 @@ impl Rebuild {
 }
 
 impl Source {
+    /// Notes how the topic wants its log kept.
+    pub(super) fn keep(&mut self, keeping: Keeping) {
+        let Keeping { log, times } = keeping;
+        self.log = log;
+        self.times = times;
+    }
+
     fn how(&self) -> OpenHow {
         OpenHow { point: self.row.point, log_start: self.row.log_start, clean: self.clean, witness: self.witness }
     }

@@ -19,7 +19,7 @@ use crate::config::{Durability, MarkerSync};
 use crate::engine::partition::{Grant, Partition};
 use crate::engine::{Now, Offset, PartId};
 use crate::runtime::events::Events;
-use crate::runtime::post::Post;
+use crate::runtime::post::{Keeping, Post};
 use crate::store::StoreError;
 use crate::store::log::{Log, SyncJob};
 use crate::store::space::Space;
@@ -185,6 +185,12 @@ impl PartitionOwner {
             }
             None => Ok(()),
         }
+    }
+
+    /// Keeps the log otherwise, from the next append on.
+    fn keep(&mut self, keeping: Keeping) {
+        self.source.keep(keeping);
+        self.log.set_settings(keeping.log);
     }
 
     /// Which partition this is.

@@ -172,11 +172,35 @@ impl Place {
         if letters.iter().any(|letter| matches!(letter, PartLetter::Drop)) {
             self.drop_files();
         }
+        let (letters, noted) = self.keep(letters);
+        if noted && letters.is_empty() {
+            return Ok(Turn::default());
+        }
         self.open(now)?;
         let (letters, paying) = self.pay(letters, now)?;
         let mut turn = self.turn_open(letters, now)?;
         turn.at_once.splice(0..0, paying);
         Ok(turn)
+    }
+
+    /// Notes how the log is to be kept where there is no owner to tell, and gives the other letters: a partition is not
+    /// opened for that. True if something was noted.
+    fn keep(&mut self, letters: Vec<PartLetter>) -> (Vec<PartLetter>, bool) {
+        let source = match &mut self.owned {
+            Owned::Unloaded(source) | Owned::Damaged(_, source) => source,
+            Owned::Loaded(_) | Owned::Gone => return (letters, false),
+        };
+        let mut noted = false;
+        let mut others = Vec::with_capacity(letters.len());
+        for letter in letters {
+            if let PartLetter::Keep(keeping) = &letter {
+                source.keep(*keeping);
+                noted = true;
+            } else {
+                others.push(letter);
+            }
+        }
+        (others, noted)
     }
 
     /// Writes what a start had no room for. Until that is done whoever wants to write is told to ask again; gives the
@@ -209,7 +233,14 @@ impl Place {
         // The ledger keeps its own account of what it asked for; what was tried here of its own accord is not its concern.
         posts.clear();
         let (writing, others): (Vec<_>, Vec<_>) = letters.into_iter().partition(|letter| {
-            matches!(letter, PartLetter::Append(_) | PartLetter::Mark(_) | PartLetter::Describe(_) | PartLetter::Close)
+            matches!(
+                letter,
+                PartLetter::Append(_)
+                    | PartLetter::Mark(_)
+                    | PartLetter::AdminMark { .. }
+                    | PartLetter::Describe(_)
+                    | PartLetter::Close
+            )
         });
         posts.extend(writing.into_iter().filter_map(|letter| answer_unopened(self.part, letter)));
         Ok((others, posts))
@@ -330,7 +361,9 @@ fn answer(
     let refused = Answer::Refused(refusal);
     match letter {
         PartLetter::Append(append) => append.to.map(|to| Post::Answer(to, refused)),
-        PartLetter::Describe(to) | PartLetter::DeleteRecords { to, .. } => Some(Post::Answer(to, refused)),
+        PartLetter::Describe(to) | PartLetter::DeleteRecords { to, .. } | PartLetter::AdminMark { to, .. } => {
+            Some(Post::Answer(to, refused))
+        }
         PartLetter::Trim(trim) => trim.to.map(|to| Post::Answer(to, refused)),
         PartLetter::LogStartStored { to, .. } | PartLetter::LogStartRefused { to } => {
             to.map(|to| Post::Answer(to, refused))
@@ -344,6 +377,7 @@ fn answer(
         }
         PartLetter::Grant(_)
         | PartLetter::Unseal { .. }
+        | PartLetter::Keep(_)
         | PartLetter::Retain(_)
         | PartLetter::Unlink
         | PartLetter::Load

@@ -65,6 +65,7 @@ impl PartitionOwner {
                 self.shared.move_log_start(log_start);
                 turn.at_once.extend(to.map(|to| Post::Answer(to, Answer::LogStart(log_start))));
             }
+            PartLetter::Keep(keeping) => self.keep(keeping),
             letter @ (PartLetter::Append(_)
             | PartLetter::Retain(_)
             | PartLetter::DeleteRecords { .. }
@@ -72,6 +73,7 @@ impl PartitionOwner {
             | PartLetter::LogStartRefused { .. }
             | PartLetter::Unlink
             | PartLetter::Mark(_)
+            | PartLetter::AdminMark { .. }
             | PartLetter::Describe(_)
             | PartLetter::Load
             | PartLetter::Drop

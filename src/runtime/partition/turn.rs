@@ -7,9 +7,11 @@ use super::{Held, PartitionOwner, Syncing, Turn, Until};
 use crate::config::MarkerSync;
 use crate::engine::batch::check::Times;
 use crate::engine::batch::{self, marker};
-use crate::engine::partition::{Aborted, Admission, MarkOrder, MarkStep, NotAdmitted};
-use crate::engine::{Now, Offset, Refusal};
+use crate::engine::partition::{Aborted, AdminMark, Admission, MarkOrder, MarkStep, NotAdmitted, Written};
+use crate::engine::{Now, Offset, Refusal, ReplyTo};
 use crate::known_bugs::{Bug, is_in};
+use crate::metrics::FencingReason;
+use crate::runtime::events::Event;
 use crate::runtime::post::{Answer, Append, LedgerLetter, MarkResult, PartLetter, Post, Produced, SealState, Sealed};
 use crate::store::StoreError;
 use crate::store::log::Appended;
@@ -47,7 +49,10 @@ impl PartitionOwner {
             return Ok(turn);
         }
         // Letters that write nothing may be worked off by a thread that must not wait for the disk.
-        if letters.iter().any(|letter| matches!(letter, PartLetter::Append(_) | PartLetter::Mark(_))) {
+        let writes = |letter: &PartLetter| {
+            matches!(letter, PartLetter::Append(_) | PartLetter::Mark(_) | PartLetter::AdminMark { .. })
+        };
+        if letters.iter().any(writes) {
             self.checkpoint_if_due(&mut turn)?;
         }
         self.expire_producers(now);
@@ -119,11 +124,13 @@ impl PartitionOwner {
                     self.mark(debt, &order, now, gathered);
                 }
             }
+            PartLetter::AdminMark { mark, to } => self.mark_for_tool(&mark, to, now, gathered),
             PartLetter::Describe(to) => {
                 let post = Post::Answer(to, Answer::Producers(self.engine.describe()));
                 gathered.refusable.push(Post::Answer(to, Answer::Refused(Refusal::KafkaStorageError)));
                 gathered.held.push(Held::until_synced(post));
             }
+            PartLetter::Keep(keeping) => self.keep(keeping),
             PartLetter::Retain(retention) => self.retain(&retention, now, gathered)?,
             PartLetter::DeleteRecords { offset, to } => self.delete_records(offset, to, gathered, turn)?,
             PartLetter::Trim(trim) => self.trim(*trim, turn)?,
@@ -199,10 +206,38 @@ impl PartitionOwner {
             outcome: order.outcome,
             coordinator_epoch: self.settings.incarnation,
         };
-        let stamped = self.source.times == Times::LogAppendTime;
-        let bytes = marker::write(&marker, written.offset, self.settings.incarnation, now.wall_ms, stamped);
-        gathered.bytes.push(Bytes::copy_from_slice(&bytes));
+        self.gather_marker(&marker, &written, now, gathered);
         gathered.mixed |= written.closes.is_none();
+    }
+
+    /// A marker without a decision: no restart would write it again, so it is shown and answered when it is on disk.
+    fn mark_for_tool(&mut self, mark: &AdminMark, to: ReplyTo, now: Now, gathered: &mut Gathered) {
+        let answer = match self.engine.admin_mark(mark, now) {
+            Ok(written) => {
+                let AdminMark { producer, outcome, coordinator_epoch, .. } = *mark;
+                let marker = marker::Marker { producer, outcome, coordinator_epoch };
+                self.gather_marker(&marker, &written, now, gathered);
+                gathered.mixed = true;
+                if written.closes.is_some() {
+                    self.settings.events.say(&Event::EndedByTool { producer, part: self.part });
+                }
+                Answer::Done
+            }
+            Err(refusal) => {
+                if refusal == Refusal::TransactionCoordinatorFenced {
+                    self.settings.events.metrics().fenced(FencingReason::StaleCoordinatorEpoch);
+                }
+                Answer::Refused(refusal)
+            }
+        };
+        gathered.refusable.push(Post::Answer(to, Answer::Refused(Refusal::KafkaStorageError)));
+        gathered.held.push(Held::until_synced(Post::Answer(to, answer)));
+    }
+
+    fn gather_marker(&self, marker: &marker::Marker, written: &Written, now: Now, gathered: &mut Gathered) {
+        let stamped = self.source.times == Times::LogAppendTime;
+        let bytes = marker::write(marker, written.offset, self.settings.incarnation, now.wall_ms, stamped);
+        gathered.bytes.push(Bytes::copy_from_slice(&bytes));
         gathered.aborted.extend(written.aborted);
     }
 

@@ -164,8 +164,12 @@ impl World {
             | Answer::Group(_)
             | Answer::Offsets(_)
             | Answer::Groups(_)
+            | Answer::GroupList(_)
+            | Answer::Each(_)
             | Answer::Created(_)
             | Answer::Deleted(_)
+            | Answer::Grown(_)
+            | Answer::Changed(_)
             | Answer::Gauges(_)
             | Answer::Produced(_)
             | Answer::Unverified

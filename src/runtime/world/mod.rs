@@ -32,6 +32,8 @@ mod restarts;
 #[cfg(test)]
 mod retention;
 #[cfg(test)]
+mod tools;
+#[cfg(test)]
 mod trims;
 #[cfg(test)]
 mod waiting;

@@ -37,7 +37,7 @@ pub use leftovers::{Belongs, Leftovers, belongs_to, delete_dir_of, dirs_with_rec
 pub use open::{AbortedLists, OpenHow, Opened, Torn, delete_dir, remove_condemned};
 pub use reader::{LogReader, ReadOutcome, ReadWish};
 pub use replay::Replay;
-pub use retain::{Dropped, Left, may_expire};
+pub use retain::{Dropped, Left, bytes_of, may_expire};
 pub use salvage::Salvaged;
 pub use sync::SyncJob;
 pub use times::TimestampOffset;

@@ -81,6 +81,12 @@ impl LogReader {
     ) -> Result<Option<Offset>, StoreError> {
         self.shared.expired(retention, bounds, now_ms)
     }
+
+    /// Bytes of batches in all segments.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.shared.segments().iter().map(|segment| segment.bytes()).sum()
+    }
 }
 
 impl Log {
@@ -176,9 +182,27 @@ impl Log {
 /// # Errors
 /// `Damaged`: a name or a file cannot be read.
 pub fn may_expire(disk: &dyn Disk, dir: &Path, retention: &Retention, now_ms: i64) -> Result<bool, StoreError> {
+    let extents = glimpse(disk, dir)?;
+    let mut time_of = |at: usize| match extents.get(at) {
+        Some(extent) => glimpse_ms(disk, dir, extent.base, now_ms),
+        None => Ok(i64::MAX),
+    };
+    retention.expired(&extents, Offset::MAX, now_ms, &mut time_of).map(|count| count > 0)
+}
+
+/// Bytes of batches in the files of a log that is not open.
+///
+/// # Errors
+/// `Damaged`: a name or a file cannot be read.
+pub fn bytes_of(disk: &dyn Disk, dir: &Path) -> Result<u64, StoreError> {
+    Ok(glimpse(disk, dir)?.iter().map(|extent| extent.bytes).sum())
+}
+
+/// The segments of a log that is not open, by the names and sizes of their files.
+fn glimpse(disk: &dyn Disk, dir: &Path) -> Result<Vec<Extent>, StoreError> {
     let names = match disk.list(dir) {
         Ok(names) => names,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(StoreError::from_read(&shown(dir), &error)),
     };
     let mut bases: Vec<Offset> = (names.iter().filter_map(|name| parse_file_name(name)))
@@ -192,12 +216,7 @@ pub fn may_expire(disk: &dyn Disk, dir: &Path, retention: &Retention, now_ms: i6
         let bytes = disk.size(&path).map_err(|error| StoreError::from_read(&shown(&path), &error))?;
         Ok(Extent { base: *base, end, bytes })
     };
-    let extents: Vec<Extent> = bases.iter().zip(ends).map(extent).collect::<Result<_, StoreError>>()?;
-    let mut time_of = |at: usize| match bases.get(at) {
-        Some(base) => glimpse_ms(disk, dir, *base, now_ms),
-        None => Ok(i64::MAX),
-    };
-    retention.expired(&extents, Offset::MAX, now_ms, &mut time_of).map(|count| count > 0)
+    bases.iter().zip(ends).map(extent).collect()
 }
 
 /// When a segment's youngest record seems to be from: the last entry of its time index, else its file.

@@ -38,6 +38,9 @@ fn old_clients_are_told_what_they_know() {
     check(Api::Produce, 9, R::InvalidTxnState, 48, "T-373");
     check(Api::Produce, 9, R::KafkaStorageError, 56, "plain");
     check(Api::EndTxn, 3, R::NotCoordinator, 16, "plain");
+    check(Api::WriteTxnMarkers, 1, R::NotCoordinator, 6, "T-409");
+    check(Api::WriteTxnMarkers, 1, R::ConcurrentTransactions, 6, "T-840");
+    check(Api::WriteTxnMarkers, 1, R::InvalidProducerEpoch, 47, "T-840");
     assert_eq!((fenced(true), fenced(false)), (90, 47));
 }
 

@@ -51,14 +51,15 @@ fn as_read(mut partition: Partition, version: i16) -> Partition {
 fn every_version_reads_as_it_was_meant() {
     let versions = Api::Fetch.versions();
     for version in versions.lowest..=versions.highest {
-        let mut writer = Writer::begin(version, 0, topics().len());
+        let mut writer = Writer::begin(version, (0, 77), topics().len());
         for (name, partitions) in topics() {
             writer.topic(&name, partitions.into_iter());
         }
         let mut body = joined(&writer.end());
         let read = FetchResponse::decode(&mut body, version).unwrap();
         assert!(body.is_empty(), "v{version}: {} bytes too many", body.len());
-        assert_eq!((read.throttle_time_ms, read.error_code, read.session_id), (0, 0, 0), "v{version}");
+        let session_id = if version >= 7 { 77 } else { 0 };
+        assert_eq!((read.throttle_time_ms, read.error_code, read.session_id), (0, 0, session_id), "v{version}");
         let names = read.responses.iter().map(|topic| topic.topic.to_string()).collect::<Vec<_>>();
         assert_eq!(names, topics().into_iter().map(|(name, _)| name).collect::<Vec<_>>(), "v{version}");
         for (topic, (_, written)) in read.responses.into_iter().zip(topics()) {
@@ -99,7 +100,7 @@ fn a_refusal_reads_as_one() {
 fn records_are_not_copied() {
     let records = Bytes::from(vec![1; INLINE_BYTES + 1]);
     let at = records.as_ptr();
-    let mut writer = Writer::begin(12, 0, 1);
+    let mut writer = Writer::begin(12, (0, 0), 1);
     writer.topic("t", [Partition { records, ..served(0, 0, None) }].into_iter());
     assert!(writer.end().iter().any(|piece| piece.as_ptr() == at));
 }

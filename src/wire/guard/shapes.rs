@@ -114,16 +114,26 @@ pub(super) const fn of(api: Api) -> &'static Shape {
         Api::Heartbeat => &HEARTBEAT,
         Api::LeaveGroup => &LEAVE_GROUP,
         Api::SyncGroup => &SYNC_GROUP,
+        Api::DescribeGroups => &DESCRIBE_GROUPS,
+        Api::ListGroups => &LIST_GROUPS,
         Api::ApiVersions => &API_VERSIONS,
         Api::CreateTopics => &CREATE_TOPICS,
         Api::DeleteTopics => &DELETE_TOPICS,
+        Api::DeleteRecords => &DELETE_RECORDS,
         Api::InitProducerId => &INIT_PRODUCER_ID,
         Api::OffsetForLeaderEpoch => &OFFSET_FOR_LEADER_EPOCH,
         Api::AddPartitionsToTxn => &ADD_PARTITIONS_TO_TXN,
         Api::AddOffsetsToTxn => &ADD_OFFSETS_TO_TXN,
         Api::EndTxn => &END_TXN,
+        Api::WriteTxnMarkers => &WRITE_TXN_MARKERS,
         Api::TxnOffsetCommit => &TXN_OFFSET_COMMIT,
         Api::DescribeConfigs => &DESCRIBE_CONFIGS,
+        Api::AlterConfigs => &ALTER_CONFIGS,
+        Api::DescribeLogDirs => &DESCRIBE_LOG_DIRS,
+        Api::CreatePartitions => &CREATE_PARTITIONS,
+        Api::DeleteGroups => &DELETE_GROUPS,
+        Api::IncrementalAlterConfigs => &INCREMENTAL_ALTER_CONFIGS,
+        Api::OffsetDelete => &OFFSET_DELETE,
         Api::DescribeCluster => &DESCRIBE_CLUSTER,
         Api::DescribeProducers => &DESCRIBE_PRODUCERS,
         Api::DescribeTransactions => &DESCRIBE_TRANSACTIONS,
@@ -222,6 +232,12 @@ const SYNC_GROUP: Shape = shape(&[
 ]);
 const SYNC_GROUP_ASSIGNMENT: Shape = shape(&[TEXT, BLOB]);
 
+// Groups, authorized operations.
+const DESCRIBE_GROUPS: Shape = shape(&[TEXTS, BYTE.since(3)]);
+
+// States, types.
+const LIST_GROUPS: Shape = shape(&[TEXTS.since(4), TEXTS.since(5)]);
+
 // The client software's name and version.
 const API_VERSIONS: Shape = shape(&[TEXT.since(3), TEXT.since(3)]);
 
@@ -235,6 +251,12 @@ const CREATE_TOPICS_SETTING: Shape = shape(&[TEXT, TEXT.nullable()]);
 
 // Names, timeout.
 const DELETE_TOPICS: Shape = shape(&[TEXTS, INT]);
+
+// Topics, timeout.
+const DELETE_RECORDS: Shape = shape(&[list(&DELETE_RECORDS_TOPIC), INT]);
+const DELETE_RECORDS_TOPIC: Shape = shape(&[TEXT, list(&DELETE_RECORDS_PARTITION)]);
+// Partition, first offset that stays.
+const DELETE_RECORDS_PARTITION: Shape = shape(&[INT, LONG]);
 
 // Transactional id, timeout, producer id and epoch.
 const INIT_PRODUCER_ID: Shape = shape(&[TEXT.nullable(), INT, LONG.since(3), SHORT.since(3)]);
@@ -255,6 +277,11 @@ const ADD_OFFSETS_TO_TXN: Shape = shape(&[TEXT, LONG, SHORT, TEXT]);
 // Transactional id, producer id and epoch, committed.
 const END_TXN: Shape = shape(&[TEXT, LONG, SHORT, BYTE]);
 
+const WRITE_TXN_MARKERS: Shape = shape(&[list(&WRITE_TXN_MARKER)]);
+// Producer id and epoch, committed, topics, coordinator epoch.
+const WRITE_TXN_MARKER: Shape = shape(&[LONG, SHORT, BYTE, list(&WRITE_TXN_MARKER_TOPIC), INT]);
+const WRITE_TXN_MARKER_TOPIC: Shape = shape(&[TEXT, INTS]);
+
 // Transactional id, group, producer id and epoch, generation, member, instance, topics.
 const TXN_OFFSET_COMMIT: Shape = shape(&[
     TEXT,
@@ -274,6 +301,35 @@ const TXN_OFFSET_COMMIT_PARTITION: Shape = shape(&[INT, LONG, INT.since(2), TEXT
 const DESCRIBE_CONFIGS: Shape = shape(&[list(&DESCRIBE_CONFIGS_RESOURCE), BYTE, BYTE.since(3)]);
 // Kind, name, keys.
 const DESCRIBE_CONFIGS_RESOURCE: Shape = shape(&[BYTE, TEXT, TEXTS.nullable()]);
+
+// Resources, validate only.
+const ALTER_CONFIGS: Shape = shape(&[list(&ALTER_CONFIGS_RESOURCE), BYTE]);
+// Kind, name, settings.
+const ALTER_CONFIGS_RESOURCE: Shape = shape(&[BYTE, TEXT, list(&ALTER_CONFIGS_SETTING)]);
+const ALTER_CONFIGS_SETTING: Shape = shape(&[TEXT, TEXT.nullable()]);
+
+// Topics, timeout, validate only.
+const CREATE_PARTITIONS: Shape = shape(&[list(&CREATE_PARTITIONS_TOPIC), INT, BYTE]);
+// Name, count, assignments.
+const CREATE_PARTITIONS_TOPIC: Shape = shape(&[TEXT, INT, list(&CREATE_PARTITIONS_ASSIGNMENT).nullable()]);
+const CREATE_PARTITIONS_ASSIGNMENT: Shape = shape(&[INTS]);
+
+const DELETE_GROUPS: Shape = shape(&[TEXTS]);
+
+// Resources, validate only.
+const INCREMENTAL_ALTER_CONFIGS: Shape = shape(&[list(&INCREMENTAL_ALTER_CONFIGS_RESOURCE), BYTE]);
+// Kind, name, settings.
+const INCREMENTAL_ALTER_CONFIGS_RESOURCE: Shape = shape(&[BYTE, TEXT, list(&INCREMENTAL_ALTER_CONFIGS_SETTING)]);
+// Name, operation, value.
+const INCREMENTAL_ALTER_CONFIGS_SETTING: Shape = shape(&[TEXT, BYTE, TEXT.nullable()]);
+
+// Group, topics.
+const OFFSET_DELETE: Shape = shape(&[TEXT, list(&OFFSET_DELETE_TOPIC)]);
+const OFFSET_DELETE_TOPIC: Shape = shape(&[TEXT, INTS]);
+
+// Topics; null for all.
+const DESCRIBE_LOG_DIRS: Shape = shape(&[list(&DESCRIBE_LOG_DIRS_TOPIC).nullable()]);
+const DESCRIBE_LOG_DIRS_TOPIC: Shape = shape(&[TEXT, INTS]);
 
 // Authorized operations, kind of endpoint.
 const DESCRIBE_CLUSTER: Shape = shape(&[BYTE, BYTE.since(1)]);

@@ -2,11 +2,14 @@
 
 use bytes::{BufMut, BytesMut};
 use kafka_protocol::messages::{
-    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
-    DescribeClusterRequest, DescribeConfigsRequest, DescribeProducersRequest, DescribeTransactionsRequest,
-    EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest,
-    LeaveGroupRequest, ListOffsetsRequest, ListTransactionsRequest, MetadataRequest, OffsetCommitRequest,
-    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest, TxnOffsetCommitRequest,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AlterConfigsRequest, ApiVersionsRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest, DescribeLogDirsRequest,
+    DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest,
+    HeartbeatRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
+    ListGroupsRequest, ListOffsetsRequest, ListTransactionsRequest, MetadataRequest, OffsetCommitRequest,
+    OffsetDeleteRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest,
+    TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
 use kafka_protocol::protocol::Encodable;
 use oncelog::wire::Api;
@@ -35,16 +38,26 @@ pub(super) fn default_body(api: Api, version: i16) -> Vec<u8> {
         Api::Heartbeat => encoded::<HeartbeatRequest>(version),
         Api::LeaveGroup => encoded::<LeaveGroupRequest>(version),
         Api::SyncGroup => encoded::<SyncGroupRequest>(version),
+        Api::DescribeGroups => encoded::<DescribeGroupsRequest>(version),
+        Api::ListGroups => encoded::<ListGroupsRequest>(version),
         Api::ApiVersions => encoded::<ApiVersionsRequest>(version),
         Api::CreateTopics => encoded::<CreateTopicsRequest>(version),
         Api::DeleteTopics => encoded::<DeleteTopicsRequest>(version),
+        Api::DeleteRecords => encoded::<DeleteRecordsRequest>(version),
         Api::InitProducerId => encoded::<InitProducerIdRequest>(version),
         Api::OffsetForLeaderEpoch => encoded::<OffsetForLeaderEpochRequest>(version),
         Api::AddPartitionsToTxn => encoded::<AddPartitionsToTxnRequest>(version),
         Api::AddOffsetsToTxn => encoded::<AddOffsetsToTxnRequest>(version),
         Api::EndTxn => encoded::<EndTxnRequest>(version),
+        Api::WriteTxnMarkers => encoded::<WriteTxnMarkersRequest>(version),
         Api::TxnOffsetCommit => encoded::<TxnOffsetCommitRequest>(version),
         Api::DescribeConfigs => encoded::<DescribeConfigsRequest>(version),
+        Api::AlterConfigs => encoded::<AlterConfigsRequest>(version),
+        Api::DescribeLogDirs => encoded::<DescribeLogDirsRequest>(version),
+        Api::CreatePartitions => encoded::<CreatePartitionsRequest>(version),
+        Api::DeleteGroups => encoded::<DeleteGroupsRequest>(version),
+        Api::IncrementalAlterConfigs => encoded::<IncrementalAlterConfigsRequest>(version),
+        Api::OffsetDelete => encoded::<OffsetDeleteRequest>(version),
         Api::DescribeCluster => encoded::<DescribeClusterRequest>(version),
         Api::DescribeProducers => encoded::<DescribeProducersRequest>(version),
         Api::DescribeTransactions => encoded::<DescribeTransactionsRequest>(version),
@@ -71,10 +84,18 @@ pub(super) fn weak_spot(api: Api, version: i16) -> Weak {
         Api::Metadata
         | Api::CreateTopics
         | Api::DeleteTopics
+        | Api::DescribeGroups
+        | Api::AlterConfigs
+        | Api::IncrementalAlterConfigs
+        | Api::CreatePartitions
+        | Api::DeleteGroups
+        | Api::DeleteRecords
         | Api::DescribeConfigs
+        | Api::DescribeLogDirs
         | Api::DescribeProducers
         | Api::DescribeTransactions
-        | Api::ListTransactions => vec![],
+        | Api::ListTransactions
+        | Api::WriteTxnMarkers => vec![],
         Api::OffsetCommit => {
             let retention: &[u8] = if version <= 4 { &[0xff; 8] } else { &[] };
             vec![text, &[0xff; 4], text, null_since(7), retention]
@@ -84,6 +105,8 @@ pub(super) fn weak_spot(api: Api, version: i16) -> Weak {
         Api::FindCoordinator if version >= 4 => vec![&[0]],
         Api::JoinGroup => vec![text, &[0; 4], since(1, &[0; 4]), text, null_since(5), text],
         Api::LeaveGroup if version >= 3 => vec![text],
+        Api::ListGroups if version >= 4 => vec![],
+        Api::OffsetDelete => vec![text],
         Api::SyncGroup => vec![text, &[0; 4], text, null_since(3), null_since(5), null_since(5)],
         Api::OffsetForLeaderEpoch => vec![since(3, &[0xff; 4])],
         Api::AddPartitionsToTxn => vec![text, &[0; 8], &[0; 2]],
@@ -92,7 +115,7 @@ pub(super) fn weak_spot(api: Api, version: i16) -> Weak {
             vec![text, text, &[0; 8], &[0; 2], since(3, &[0xff; 4]), member, null_since(3)]
         }
         Api::ApiVersions if version < 3 => return Weak::Nowhere,
-        Api::DescribeCluster => return Weak::Nowhere,
+        Api::ListGroups | Api::DescribeCluster => return Weak::Nowhere,
         Api::FindCoordinator
         | Api::LeaveGroup
         | Api::Heartbeat

@@ -28,11 +28,11 @@ fn end_request((id, producer): (&str, Pid), commit: bool) -> EndTxnRequest {
 }
 
 impl Client {
-    pub(super) fn init_in(&mut self, version: i16, id: Option<&str>, expected: Pid) -> (i16, Pid) {
+    pub(crate) fn init_in(&mut self, version: i16, id: Option<&str>, expected: Pid) -> (i16, Pid) {
         self.init_for(version, id, TIMEOUT_MS, expected)
     }
 
-    pub(super) fn init_for(&mut self, version: i16, id: Option<&str>, timeout_ms: i32, expected: Pid) -> (i16, Pid) {
+    pub(crate) fn init_for(&mut self, version: i16, id: Option<&str>, timeout_ms: i32, expected: Pid) -> (i16, Pid) {
         let request = InitProducerIdRequest::default()
             .with_transactional_id(id.map(|id| text(id).into()))
             .with_transaction_timeout_ms(timeout_ms)
@@ -45,7 +45,7 @@ impl Client {
     }
 
     /// AddPartitionsToTxn of partitions that all get one code (T-212).
-    pub(super) fn add_in(&mut self, version: i16, (id, producer): (&str, Pid), parts: &[(&str, i32)]) -> i16 {
+    pub(crate) fn add_in(&mut self, version: i16, (id, producer): (&str, Pid), parts: &[(&str, i32)]) -> i16 {
         let topic = |(name, part): &(&str, i32)| {
             AddPartitionsToTxnTopic::default().with_name(text(name).into()).with_partitions(vec![*part])
         };
@@ -64,7 +64,7 @@ impl Client {
         codes[0]
     }
 
-    pub(super) fn add_offsets_in(&mut self, version: i16, (id, producer): (&str, Pid), group: &str) -> i16 {
+    pub(crate) fn add_offsets_in(&mut self, version: i16, (id, producer): (&str, Pid), group: &str) -> i16 {
         let request = AddOffsetsToTxnRequest::default()
             .with_transactional_id(text(id).into())
             .with_producer_id(ProducerId(producer.id))
@@ -73,21 +73,21 @@ impl Client {
         self.call(version, &request).error_code
     }
 
-    pub(super) fn end_in(&mut self, version: i16, (id, producer): (&str, Pid), commit: bool) -> i16 {
+    pub(crate) fn end_in(&mut self, version: i16, (id, producer): (&str, Pid), commit: bool) -> i16 {
         self.call(version, &end_request((id, producer), commit)).error_code
     }
 
     /// EndTxn, to be answered later.
-    pub(super) fn send_end(&mut self, id: &str, producer: Pid, commit: bool) -> Sent {
+    pub(crate) fn send_end(&mut self, id: &str, producer: Pid, commit: bool) -> Sent {
         self.send(3, &end_request((id, producer), commit))
     }
 
-    pub(super) fn received_end(&mut self, sent: Sent) -> i16 {
+    pub(crate) fn received_end(&mut self, sent: Sent) -> i16 {
         self.receive::<EndTxnRequest>(sent).error_code
     }
 
     /// TxnOffsetCommit of one offset; the member is said from version 3 on.
-    pub(super) fn stage_in(
+    pub(crate) fn stage_in(
         &mut self,
         version: i16,
         (id, producer): (&str, Pid),
@@ -112,7 +112,7 @@ impl Client {
         self.call(version, &request).topics[0].partitions[0].error_code
     }
 
-    pub(super) fn produce_in(&mut self, version: i16, at: (&str, i32), txn: Option<&str>, batch: &Batch) -> Appended {
+    pub(crate) fn produce_in(&mut self, version: i16, at: (&str, i32), txn: Option<&str>, batch: &Batch) -> Appended {
         let answer = self.call(version, &produce_request(at.0, at.1, txn, batch.bytes()));
         let result = &answer.responses[0].partition_responses[0];
         assert_eq!(result.base_offset < 0, result.error_code != 0, "T-318");
@@ -125,7 +125,7 @@ impl Client {
     }
 
     /// The state of a transactional id as tools are shown it; the code if there is none.
-    pub(super) fn state_of(&mut self, id: &str) -> Result<String, i16> {
+    pub(crate) fn state_of(&mut self, id: &str) -> Result<String, i16> {
         let request = DescribeTransactionsRequest::default().with_transactional_ids(vec![text(id).into()]);
         let answer = self.call(0, &request);
         let state = &answer.transaction_states[0];
@@ -133,7 +133,7 @@ impl Client {
     }
 
     /// The owner of an id as tools are shown it.
-    pub(super) fn who(&mut self, id: &str) -> Pid {
+    pub(crate) fn who(&mut self, id: &str) -> Pid {
         let request = DescribeTransactionsRequest::default().with_transactional_ids(vec![text(id).into()]);
         let answer = self.call(0, &request);
         let state = &answer.transaction_states[0];
@@ -141,7 +141,7 @@ impl Client {
     }
 
     /// JoinGroup, to be received later.
-    pub(super) fn join_request(id: &str, member: &Member) -> JoinGroupRequest {
+    pub(crate) fn join_request(id: &str, member: &Member) -> JoinGroupRequest {
         let protocol = JoinGroupRequestProtocol::default().with_name(text("range"));
         JoinGroupRequest::default()
             .with_group_id(text(id).into())
@@ -154,7 +154,7 @@ impl Client {
     }
 
     /// Joins a group as its only member. Version 3 asks for no member id first; an instance is named from 5 on.
-    pub(super) fn join_alone(&mut self, id: &str, instance: Option<&str>) -> Member {
+    pub(crate) fn join_alone(&mut self, id: &str, instance: Option<&str>) -> Member {
         let version = if instance.is_some() { 5 } else { 3 };
         let nobody = Member { instance: instance.map(str::to_owned), ..Member::default() };
         let answer = self.call(version, &Self::join_request(id, &nobody));
@@ -163,7 +163,7 @@ impl Client {
     }
 
     /// Gives everything to itself.
-    pub(super) fn sync_alone(&mut self, id: &str, member: &Member) {
+    pub(crate) fn sync_alone(&mut self, id: &str, member: &Member) {
         let own = SyncGroupRequestAssignment::default().with_member_id(text(&member.id));
         let request = SyncGroupRequest::default()
             .with_group_id(text(id).into())
@@ -175,7 +175,7 @@ impl Client {
     }
 
     /// Heartbeat.
-    pub(super) fn heartbeat(&mut self, id: &str, member: &Member) -> i16 {
+    pub(crate) fn heartbeat(&mut self, id: &str, member: &Member) -> i16 {
         let request = HeartbeatRequest::default()
             .with_group_id(text(id).into())
             .with_generation_id(member.generation)

@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod batch;
 pub(crate) mod data;
+pub(crate) mod groups;
 pub(crate) mod txn;
 
 use std::io::{self, ErrorKind, Read, Write};

@@ -4,9 +4,10 @@ use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnT
 use kafka_protocol::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
+use kafka_protocol::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use kafka_protocol::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest, ProducerId,
-    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
 
 use super::batch::Pid;
@@ -143,6 +144,25 @@ impl Client {
     /// EndTxn.
     pub(crate) fn end_txn(&mut self, id: &str, producer: Pid, commit: bool) -> i16 {
         self.call(3, &end_txn_request(id, producer, commit)).error_code
+    }
+
+    /// WriteTxnMarkers of one producer: the codes of the partitions, in their order.
+    pub(crate) fn write_markers(&mut self, producer: Pid, commit: bool, parts: &[(&str, i32)]) -> Vec<i16> {
+        let topic = |(name, part): &(&str, i32)| {
+            WritableTxnMarkerTopic::default().with_name(text(name).into()).with_partition_indexes(vec![*part])
+        };
+        let marker = WritableTxnMarker::default()
+            .with_producer_id(ProducerId(producer.id))
+            .with_producer_epoch(producer.epoch)
+            .with_transaction_result(commit)
+            .with_topics(parts.iter().map(topic).collect());
+        let answer = self.call(1, &WriteTxnMarkersRequest::default().with_markers(vec![marker]));
+        assert_eq!(answer.markers[0].producer_id.0, producer.id, "T-409");
+        let named = parts.iter().zip(&answer.markers[0].topics).map(|((name, part), topic)| {
+            assert_eq!((topic.name.as_str(), topic.partitions[0].partition_index), (*name, *part), "T-409");
+            topic.partitions[0].error_code
+        });
+        named.collect()
     }
 
     /// EndTxn as clients do it: again while the markers are being written.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::catalog::GrowTopic;
 use crate::engine::catalog::tests::{defaults, topic};
 
 fn spec(name: &str) -> CreateTopic {
@@ -215,6 +216,29 @@ fn growing_follows_m_234() {
         let got = held().check_grow(name, count, owned.as_deref(), &defaults());
         assert_eq!(got.map_err(|r| r.refusal), expected, "M-234 {name} {count} {assignments:?}");
     }
+}
+
+/// M-234: each topic by itself, but what stands there twice is done not even once.
+#[test]
+fn a_request_to_grow_is_judged_as_a_whole() {
+    let grow = |name: &str, count| GrowTopic { name: name.to_owned(), count, assignments: None };
+    let plan = |specs: &[GrowTopic]| {
+        let planned = held().plan_grow(specs, &defaults()).into_iter();
+        planned.map(|(name, planned)| (name, planned.map_err(|refused| refused.refusal))).collect::<Vec<_>>()
+    };
+    let check = |specs: &[GrowTopic], expected: &[(&str, Result<i32, Refusal>)]| {
+        let expected: Vec<_> = expected.iter().map(|(name, planned)| ((*name).to_owned(), *planned)).collect();
+        assert_eq!(plan(specs), expected, "M-234: {specs:?}");
+    };
+    check(&[], &[]);
+    let unknown = Err(Refusal::UnknownTopicOrPartition);
+    check(&[grow("nobody", 3), grow("a.b", 4)], &[("nobody", unknown), ("a.b", Ok(3))]);
+    let twice = Err(Refusal::InvalidRequest);
+    let other = "__consumer_offsets";
+    check(&[grow("a.b", 4), grow(other, 2), grow("a.b", 4)], &[("a.b", twice), (other, Ok(1))]);
+    let much = Err(Refusal::PolicyViolation);
+    check(&[grow("a.b", 6_000), grow(other, 6_000)], &[("a.b", much), (other, much)]);
+    check(&[grow("a.b", 10_001)], &[("a.b", Ok(10_000))]);
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn sources_name_the_level() {
 
     let own = |key: &str| one(ResourceKind::Broker, "1", key, &defaults);
     let (ms, minutes, hours) = (own("log.retention.ms"), own("log.retention.minutes"), own("log.retention.hours"));
-    assert_eq!((ms.value, ms.source, ms.read_only), (text("60000"), ConfigSource::DynamicDefaultBroker, false));
+    assert_eq!((ms.value, ms.source, ms.read_only), (text("60000"), ConfigSource::DynamicDefaultBroker, true));
     assert_eq!((minutes.value, minutes.source, minutes.read_only), (text("2"), ConfigSource::StaticBroker, true));
     assert_eq!((hours.value, hours.source, hours.kind), (text("168"), ConfigSource::Default, ConfigType::Int));
 }
@@ -137,15 +137,15 @@ fn a_broker_shows_what_tools_look_at() {
         ("auto.create.topics.enable", "false", 4, true),
         ("delete.topic.enable", "true", 5, true),
         ("default.replication.factor", "1", 5, true),
-        ("min.insync.replicas", "1", 5, false),
+        ("min.insync.replicas", "1", 5, true),
         ("log.retention.hours", "168", 5, true),
-        ("log.segment.bytes", "1073741824", 5, false),
-        ("message.max.bytes", "1048588", 5, false),
-        ("compression.type", "producer", 5, false),
-        ("log.cleanup.policy", "delete", 5, false),
+        ("log.segment.bytes", "1073741824", 5, true),
+        ("message.max.bytes", "1048588", 5, true),
+        ("compression.type", "producer", 5, true),
+        ("log.cleanup.policy", "delete", 5, true),
         ("offsets.retention.minutes", "10080", 5, true),
         ("transaction.max.timeout.ms", "900000", 5, true),
-        ("unclean.leader.election.enable", "false", 5, false),
+        ("unclean.leader.election.enable", "false", 5, true),
         ("socket.request.max.bytes", "104857600", 5, true),
     ];
     for (name, value, source, read_only) in table {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::engine::ledger::offsets::Committed;
 use crate::engine::ledger::recover::Adopted;
 use crate::engine::ledger::rows::RowKey;
 use crate::engine::txn::work::{Owed, OwedPart};
@@ -67,6 +68,26 @@ fn rows_become_state() {
     assert_eq!(gone, [pending("empty"), pending("never")], "storage 4.4 step 4");
     assert!(ledger.is_pending(&("g".into(), P)) && !ledger.is_pending(&("g".into(), Q)));
     assert!(ledger.next_order() > 92, "no place in the order is given twice");
+}
+
+/// T-821, T-826: two transactions carry an offset of one key, and one of them is decided when the broker ends.
+#[test]
+fn what_is_pending_is_counted_anew() {
+    let key = (GroupId::from("g"), P);
+    let mut rows = loaded();
+    let committed = Committed { order: 60, position: at(2), at_wall_ms: 0, expires_wall_ms: None };
+    rows.owed[0].1.offsets.push((key.clone(), committed.clone()));
+    rows.offsets.push((key.clone(), committed));
+    let mut ledger = Ledger::load(rows, &settings(), now(0));
+    assert!(ledger.is_pending(&key));
+    ledger.set_stage(80, P, Stage::Synced);
+    assert!(ledger.release_if_over(80, false, now(0)));
+    ledger.commit();
+    assert!(ledger.is_pending(&key), "the open transaction still carries one");
+    ledger.forget_offset(&key);
+    ledger.commit();
+    assert!(!ledger.is_pending(&key), "T-824");
+    assert!(ledger.open_transactions().all(|(_, _, ongoing)| ongoing.staged.is_empty()), "T-824");
 }
 
 #[test]

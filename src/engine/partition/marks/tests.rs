@@ -34,6 +34,13 @@ fn partition(known: Known) -> Partition {
     partition
 }
 
+/// The same, and no coordinator knows of it.
+fn orphaned(known: Known) -> Partition {
+    let mut partition = partition(known);
+    partition.grants.close(Producer { id: P, epoch: 0 }, Some(1));
+    partition
+}
+
 /// T-406, every column, and T-407.
 #[test]
 fn admin() {
@@ -60,7 +67,7 @@ fn admin() {
     ];
     for (protocol, known, epoch, fits) in lines {
         let line = format!("T-406 {protocol:?} {known:?} marker {epoch}");
-        let mut partition = partition(known);
+        let mut partition = orphaned(known);
         let (before, end) = (partition.snapshot(), partition.log_end());
         let producer = Producer { id: P, epoch };
         let mark = AdminMark { producer, outcome: Outcome::Abort, coordinator_epoch: 3, protocol };
@@ -80,21 +87,39 @@ fn admin() {
     }
 }
 
-/// A tool's marker waits while the coordinator decides; otherwise the grant outlives it (T-846).
+/// T-846 R: a transaction that the coordinator has let in is not a tool's to end, whether its end is being decided or not;
+/// what is left open of an older epoch is.
 #[test]
 fn admin_and_coordinator() {
-    let mut partition = partition(Known::Open(5));
+    let mark = |epoch| AdminMark {
+        producer: Producer { id: P, epoch },
+        outcome: Outcome::Abort,
+        coordinator_epoch: 0,
+        protocol: Protocol::Classic,
+    };
+    for sealed in [false, true] {
+        let mut partition = partition(Known::Open(5));
+        if sealed {
+            partition.seal(P, 1);
+        }
+        let (before, end) = (partition.snapshot(), partition.log_end());
+        for (epoch, refusal) in [
+            (4, Refusal::InvalidProducerEpoch),
+            (5, Refusal::ConcurrentTransactions),
+            (6, Refusal::ConcurrentTransactions),
+        ] {
+            assert_eq!(partition.admin_mark(&mark(epoch), now(2)), Err(refusal), "sealed: {sealed}, marker {epoch}");
+        }
+        assert_eq!((partition.snapshot(), partition.log_end()), (before, end));
+    }
+    let mut partition = orphaned(Known::Open(5));
+    partition.grant(give(6, 2));
+    assert_eq!(partition.admin_mark(&mark(6), now(2)), Err(Refusal::ConcurrentTransactions));
+    assert_eq!(partition.admin_mark(&mark(5), now(2)).map(|written| written.closes), Ok(Some(0)));
+    assert_eq!(partition.first_unstable(), None);
     let txn = TransactionalId::from("orders");
-    let producer = Producer { id: P, epoch: 5 };
-    let mark = AdminMark { producer, outcome: Outcome::Abort, coordinator_epoch: 0, protocol: Protocol::Classic };
-    partition.seal(P, 1);
-    assert_eq!(partition.admin_mark(&mark, now(2)), Err(Refusal::ConcurrentTransactions));
-    partition.unseal(P, 1);
-    assert!(partition.admin_mark(&mark, now(2)).is_ok());
-    assert!(partition.admit(&sent(5, 5, Some("orders")), Some(&txn), now(3)).is_ok(), "T-846");
-    let higher = AdminMark { producer: Producer { epoch: 6, ..producer }, ..mark };
-    assert!(partition.admin_mark(&higher, now(4)).is_ok());
-    assert_eq!(partition.grant_row(P), None, "T-383: a higher epoch ends the grant");
+    assert!(partition.admit(&sent(6, 0, Some("orders")), Some(&txn), now(3)).is_ok(), "the permission stands");
+    assert_eq!(partition.admin_mark(&mark(5), now(4)), Err(Refusal::InvalidProducerEpoch), "T-406");
 }
 
 #[derive(Debug, PartialEq)]
