@@ -121,9 +121,11 @@ impl App {
         Ok(topic)
     }
 
+    /// Looks through all topics: to ask for one by its name makes it, if it is not there.
     pub(crate) fn partitions(&self, topic: &str) -> Result<usize, Wrong> {
-        let found = self.admin.inner().fetch_metadata(Some(topic), WAIT)?;
-        Ok(found.topics().iter().map(|topic| topic.partitions().len()).sum())
+        let found = self.admin.inner().fetch_metadata(None, WAIT)?;
+        let found = found.topics().iter().filter(|found| found.name() == topic);
+        Ok(found.map(|topic| topic.partitions().len()).sum())
     }
 
     /// Without transactions; in order, also over a retry.
