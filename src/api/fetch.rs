@@ -172,7 +172,7 @@ fn topics(
 ) -> Vec<(TopicName, Vec<Partition>)> {
     let mut topics: Vec<(TopicName, Vec<Partition>)> = Vec::new();
     for (at, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-        if !news.is_none_or(|news| news.get(at) == Some(&true)) {
+        if news.is_some_and(|news| news.get(at) != Some(&true)) {
             continue;
         }
         let partition = partition(call, wanted.index, found.served, codes);

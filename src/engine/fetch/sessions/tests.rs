@@ -1,3 +1,5 @@
+#![expect(clippy::arithmetic_side_effects, reason = "small numbers of tests")]
+
 use super::*;
 use crate::engine::fetch::Position;
 use crate::engine::fetch::session::Wanted;

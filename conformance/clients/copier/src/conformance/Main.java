@@ -39,7 +39,7 @@ public final class Main {
 
     public static void main(String[] args) {
         Scenarios.version("kafka-tools", AppInfoParser.getVersion());
-        Scenarios.limit(Duration.ofSeconds(220));
+        Scenarios.limit(Duration.ofSeconds(300));
         scenario("bounce", () -> bounce("bounce"));
         scenario("bounce-group", () -> bounce("bounce-group", "--group-mode", "--use-group-metadata"));
         Scenarios.end();

@@ -86,7 +86,7 @@ public final class Main {
     /** Lets a job run until all is committed, and stops it. */
     private static void finish(Process job, String output) throws Exception {
         try {
-            Scenarios.until("all is committed", Duration.ofSeconds(120), () -> {
+            Scenarios.until("all is committed", Duration.ofSeconds(200), () -> {
                 check(job.isAlive(), "the job ended by itself");
                 return read("read_committed", output).size() >= RECORDS;
             });
