@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -96,9 +96,9 @@ pub(crate) async fn write<V: AsRef<str>>(
 
 impl App {
     pub(crate) fn new(bootstrap: &str, name: &str) -> Result<Self, Wrong> {
-        let run = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+        let run = uuid::Uuid::new_v4().as_fields().0;
         let admin = ClientConfig::new().set("bootstrap.servers", bootstrap).create()?;
-        Ok(Self { bootstrap: bootstrap.to_owned(), prefix: format!("rdkafka-{run}-{name}"), admin })
+        Ok(Self { bootstrap: bootstrap.to_owned(), prefix: format!("rdkafka-{run:08x}-{name}"), admin })
     }
 
     pub(crate) fn id(&self, suffix: &str) -> String {
@@ -121,9 +121,11 @@ impl App {
         Ok(topic)
     }
 
+    /// Looks through all topics: to ask for one by its name makes it, if it is not there.
     pub(crate) fn partitions(&self, topic: &str) -> Result<usize, Wrong> {
-        let found = self.admin.inner().fetch_metadata(Some(topic), WAIT)?;
-        Ok(found.topics().iter().map(|topic| topic.partitions().len()).sum())
+        let found = self.admin.inner().fetch_metadata(None, WAIT)?;
+        let found = found.topics().iter().filter(|found| found.name() == topic);
+        Ok(found.map(|topic| topic.partitions().len()).sum())
     }
 
     /// Without transactions; in order, also over a retry.
