@@ -11,7 +11,7 @@ use super::codes::Codes;
 use super::service::Reply;
 use super::{Call, Ctx};
 use crate::engine::Refusal;
-use crate::engine::catalog::{ConfigEntry, ConfigValue, CreateTopic, Defaults, TopicSettings};
+use crate::engine::catalog::{ConfigEntry, ConfigValue, CreateTopic, Defaults, Maker, TopicSettings};
 use crate::runtime::post::CreatedTopic;
 
 #[cfg(test)]
@@ -60,6 +60,7 @@ fn spec(topic: &CreatableTopic, validate_only: bool) -> CreateTopic {
             .map(|config| (config.name.to_string(), config.value.as_ref().map(ToString::to_string)))
             .collect(),
         validate_only,
+        by: Maker::Client,
     }
 }
 

@@ -9,6 +9,10 @@ use super::ctx::{Call, Ctx};
 use super::service::Reply;
 use super::words;
 use crate::engine::Refusal;
+use crate::engine::catalog::{CreateTopic, OFFSETS};
+
+/// The kind of key that names a group.
+const GROUP: i8 = 0;
 
 /// First version that asks for many keys at once (T-208).
 const BATCHED: i16 = 4;
@@ -27,6 +31,9 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Ok(request) => request,
         Err(reply) => return reply,
     };
+    if request.key_type == GROUP && ctx.broker.catalog().topic(OFFSETS).is_none() {
+        make_offsets_topic(ctx).await;
+    }
     let place = place(ctx, call, request.key_type);
     if call.version < BATCHED {
         let response = FindCoordinatorResponse::default()
@@ -47,6 +54,18 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
             .with_port(place.port)
     });
     call.encode(&FindCoordinatorResponse::default().with_coordinators(coordinators.collect()))
+}
+
+/// As in Kafka, the topic is there when the first group is (M-211). Nothing depends on it, so the client is answered anyway,
+/// and the next one asks again.
+async fn make_offsets_topic(ctx: &Ctx) {
+    let made = ctx.broker.create_topics(vec![CreateTopic::offsets()]).await;
+    let refused = made.map(|made| made.into_iter().find_map(|(_, result)| result.err()));
+    match refused {
+        Ok(None | Some((Refusal::TopicAlreadyExists, _))) => {}
+        Ok(Some((refusal, why))) => tracing::debug!(?refusal, why, "there is no {OFFSETS} yet"),
+        Err(refusal) => tracing::debug!(?refusal, "there is no {OFFSETS} yet"),
+    }
 }
 
 /// The same for every key, even an empty one: InitProducerId is who refuses that (T-209).

@@ -18,7 +18,7 @@ use super::together::together;
 use super::{Call, Ctx};
 use crate::engine::batch::Header;
 use crate::engine::batch::check::{self, Keys, Rejection, Rules, Times, check};
-use crate::engine::catalog::{Catalog, LogSettings, TimestampType, Topic};
+use crate::engine::catalog::{Catalog, LogSettings, TimestampType, Topic, is_internal};
 use crate::engine::{Offset, PartId, Producer, Refusal, TransactionalId};
 use crate::runtime::broker::{Batch, NotProduced};
 use crate::runtime::post::Produced;
@@ -107,7 +107,7 @@ impl<'a> Judge<'a> {
             let settings = topic.map(|topic| self.ctx.broker.settings_of(topic));
             for partition in &data.partition_data {
                 let known = topic.zip(settings.as_deref());
-                let one = known.ok_or(Refusal::UnknownTopicOrPartition.into());
+                let one = known.ok_or_else(|| unknown(&data.name).into());
                 let one = one.and_then(|(topic, settings)| self.one(topic, settings, partition, &repeated));
                 judged.push(one.map_or_else(Judged::Refused, |(part, batch)| Judged::Accepted(part, batch)));
             }
@@ -169,6 +169,11 @@ impl<'a> Judge<'a> {
 fn is_transactional(partition: &PartitionProduceData) -> bool {
     let header = partition.records.as_deref().and_then(Header::read);
     header.is_some_and(|header| header.magic == 2 && header.is_transactional())
+}
+
+/// What is said of a topic that there is not: the broker's own are no client's to write to, whether they are made or not (T-309).
+fn unknown(name: &str) -> Refusal {
+    if is_internal(name) { Refusal::InvalidTopic } else { Refusal::UnknownTopicOrPartition }
 }
 
 /// One request writes for one transactional producer (T-306).

@@ -5,15 +5,15 @@ use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
     ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest,
-    MetadataRequest,
+    FindCoordinatorRequest, MetadataRequest,
 };
 use oncelog::wire::Api;
 
 use crate::broker::TestBroker;
 use crate::raw::batch::Batch;
 use crate::raw::data::Isolation;
-use crate::raw::text;
 use crate::raw::txn::Member;
+use crate::raw::{Client, text};
 
 /// V-123, V-124 and the empty list of features: what keeps clients on the classic protocol.
 #[test]
@@ -359,4 +359,31 @@ fn the_log_dir_is_described() {
         let found = answer.results[0].topics.iter().flat_map(|topic| &topic.partitions);
         assert_eq!(found.map(|part| part.partition_index).collect::<Vec<_>>(), expected, "M-243: {asked:?}");
     }
+}
+
+/// As in Kafka it is there when the first group is, holds nothing, and is no client's to write to or delete.
+#[test]
+fn the_topic_of_offsets_comes_with_the_first_group() {
+    const NAME: &str = "__consumer_offsets";
+    let broker = TestBroker::start();
+    let mut client = broker.connect();
+    let seen = |client: &mut Client| {
+        let request = MetadataRequest::default().with_topics(None);
+        let found = client.call(8, &request).topics;
+        found.iter().map(|topic| (topic.name.as_ref().unwrap().to_string(), topic.is_internal)).collect::<Vec<_>>()
+    };
+    assert_eq!(client.create_topic(NAME, 1), 42, "M-211");
+    assert_eq!(seen(&mut client), []);
+    let ask = |kind: i8| FindCoordinatorRequest::default().with_key(text("g")).with_key_type(kind);
+    assert_eq!(client.call(3, &ask(1)).error_code, 0);
+    assert_eq!(seen(&mut client), [], "a transactional id wants none");
+    for _ in 0..2 {
+        assert_eq!(client.call(3, &ask(0)).error_code, 0);
+        assert_eq!(seen(&mut client), [(NAME.to_owned(), true)], "M-201, M-211");
+    }
+    assert_eq!(client.produce(NAME, 0, None, &Batch::plain(1)).code, 17, "T-309");
+    assert_eq!(client.create_topic(NAME, 1), 36);
+    let name = vec![text(NAME).into()];
+    let deleted = client.call(3, &DeleteTopicsRequest::default().with_topic_names(name));
+    assert_eq!(deleted.responses[0].error_code, 42, "M-232 R");
 }

@@ -33,6 +33,7 @@ fn what_is_asked_for() {
         assignments: vec![(3, vec![1])],
         configs: vec![("a".to_owned(), None), ("b".to_owned(), Some(String::new()))],
         validate_only: true,
+        by: Maker::Client,
     };
     assert_eq!(spec(&topic, true), expected);
 }

@@ -28,6 +28,17 @@ pub struct CreateTopic {
     pub configs: Vec<(String, Option<String>)>,
     /// Whether only the answer is wanted (M-227). The rules are the same.
     pub validate_only: bool,
+    /// Who makes it.
+    pub by: Maker,
+}
+
+/// Who makes a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// A client.
+    Client,
+    /// The broker, for itself: such a topic may have a name that no client's has (M-211).
+    Broker,
 }
 
 impl CreateTopic {
@@ -41,7 +52,15 @@ impl CreateTopic {
             assignments: Vec::new(),
             configs: Vec::new(),
             validate_only: false,
+            by: Maker::Client,
         }
+    }
+
+    /// The topic that tools expect where groups are (M-211). Offsets are kept in `meta.db`, so nothing is ever written to it.
+    #[must_use]
+    pub fn offsets() -> Self {
+        let compact = ("cleanup.policy".to_owned(), Some("compact".to_owned()));
+        Self { partitions: Some(1), configs: vec![compact], by: Maker::Broker, ..Self::by_defaults(names::OFFSETS) }
     }
 
     /// How many partitions it asks for: those assigned, or the number it names, or the default.
@@ -123,7 +142,7 @@ impl Catalog {
         permit: impl Fn(&str) -> Result<(), Refused>,
         defaults: &Defaults,
     ) -> Result<Planned, Refused> {
-        check_not_reserved(self, &spec.name)?;
+        check_not_reserved(self, spec)?;
         permit(&spec.name)?;
         self.check_create(spec, defaults)
     }
@@ -134,7 +153,7 @@ impl Catalog {
     /// # Errors
     /// The first rule that is not kept: 42, 17, 36, 40, 39, 38 or 37.
     pub fn check_create(&self, spec: &CreateTopic, defaults: &Defaults) -> Result<Planned, Refused> {
-        check_not_reserved(self, &spec.name)?;
+        check_not_reserved(self, spec)?;
         self.check_new_name(&spec.name)?;
         let settings = TopicSettings::of(&spec.configs, &defaults.levels)?;
         let partitions = if spec.assignments.is_empty() {
@@ -195,8 +214,10 @@ pub(super) fn too_many_partitions(asked: i64) -> Refused {
 
 /// Names that are the broker's own: Kafka's metadata log (M-221), and the internal topics when the broker has not made
 /// them, since an ordinary topic of that name would be taken for what it is not.
-fn check_not_reserved(catalog: &Catalog, name: &str) -> Result<(), Refused> {
-    let reserved = name == names::CLUSTER_METADATA || (names::is_internal(name) && catalog.topic(name).is_none());
+fn check_not_reserved(catalog: &Catalog, spec: &CreateTopic) -> Result<(), Refused> {
+    let name = spec.name.as_str();
+    let kept = names::is_internal(name) && spec.by == Maker::Client && catalog.topic(name).is_none();
+    let reserved = name == names::CLUSTER_METADATA || kept;
     if reserved {
         return Err(Refused::new(Refusal::InvalidRequest, format!("The topic name {name} is reserved.")));
     }

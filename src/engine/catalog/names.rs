@@ -5,8 +5,11 @@ use std::fmt;
 /// Longest name of a topic, in characters (M-201).
 pub const MAX_NAME_LENGTH: usize = 249;
 
+/// The topic in which Kafka keeps what groups commit.
+pub const OFFSETS: &str = "__consumer_offsets";
+
 /// Topics that Kafka keeps for itself and shows as internal (M-201).
-const INTERNAL: [&str; 3] = ["__consumer_offsets", "__share_group_state", "__transaction_state"];
+const INTERNAL: [&str; 3] = [OFFSETS, "__share_group_state", "__transaction_state"];
 
 /// Kafka's own log of its metadata; never a topic of a client (M-221).
 pub(super) const CLUSTER_METADATA: &str = "__cluster_metadata";

@@ -4,7 +4,7 @@ use super::Standing::{Deciding, Empty, Ongoing, Over, Unknown};
 use super::{Claim, FREE, HELD, Scene, Standing, until};
 use crate::raw::Client;
 use crate::raw::batch::{Batch, NOBODY, Pid, seal};
-use crate::raw::data::{Isolation, produce_request};
+use crate::raw::data::{Isolation, LATEST, produce_request};
 
 /// How the id stands, who writes, to which partition of the free topic (0 is in the transaction); the code.
 type Line = (Standing, Claim, i32, i16);
@@ -106,6 +106,9 @@ fn a_fenced_producer_is_told_so_while_its_abort_is_carried_out() {
     scene.hold();
     assert_eq!(client.init_in(4, Some("id"), NOBODY).0, 51);
     until("it is decided", || client.state_of("id").as_deref() == Ok("PrepareAbort"));
+    // Where the seal stands and the marker has not come yet, the client is told to ask again.
+    let mut end = |part| client.list_offsets(FREE, part, LATEST, Isolation::ReadUncommitted).1;
+    until("the markers are there", || (end(0), end(1)) == (2, 1));
     for version in 3..=9 {
         for (at, sequence) in [((FREE, 0), 1), ((FREE, 1), 0), ((FREE, 2), 0)] {
             let said = client.produce_in(version, at, Some("id"), &Batch::transactional(owner, sequence, 1));

@@ -52,6 +52,14 @@ fn names() {
     check("M-221", &spec("__cluster_metadata"), Err(Refusal::InvalidRequest));
     check("M-211 exists", &spec("__consumer_offsets"), Err(Refusal::TopicAlreadyExists));
     check("M-211 reserved", &spec("__transaction_state"), Err(Refusal::InvalidRequest));
+    let none = Catalog::default();
+    let by_client = CreateTopic { by: Maker::Client, ..CreateTopic::offsets() };
+    assert_eq!(
+        none.check_create(&by_client, &defaults()).map_err(|r| r.refusal),
+        Err(Refusal::InvalidRequest),
+        "M-211"
+    );
+    assert_eq!(none.check_create(&CreateTopic::offsets(), &defaults()).map(|p| p.partitions), Ok(1), "M-211");
     let gone = held().without(&"a.b".into());
     assert!(gone.check_create(&spec("a_b"), &defaults()).is_ok(), "M-201 nothing is left of a deleted topic");
 }
