@@ -9,6 +9,7 @@ use crate::compare::{Reason, differences};
 use crate::normal::Names;
 use crate::play::Exchange;
 use crate::records;
+use crate::run::{self, Options, Task};
 use crate::schema::{Field, Kind, Range, Schema};
 use crate::script::{Act, Script};
 use crate::tree::{Tree, parse};
@@ -189,4 +190,10 @@ fn a_difference_needs_a_reason() {
     let reasons = Reason::all(&reasons.unwrap()).unwrap();
     let explained: Vec<bool> = reasons.iter().map(|reason| reason.explains(&found[0])).collect();
     assert_eq!(explained, [true, false, false]);
+}
+
+#[test]
+fn the_page_about_what_is_covered_is_current() {
+    let options = Options { task: Task::Coverage, check: true, ..Options::default() };
+    assert_eq!(run::run(&options), Ok(true), "conformance/replay --coverage writes it");
 }
