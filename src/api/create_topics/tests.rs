@@ -1,5 +1,5 @@
 use super::{failure, spec, success};
-use crate::engine::catalog::{BrokerLevels, CreateTopic, Defaults, Replication};
+use crate::engine::catalog::{BrokerLevels, CreateTopic, Defaults, Maker, Replication};
 use crate::engine::{TopicId, TopicName};
 use crate::runtime::post::CreatedTopic;
 use bytes::BytesMut;
