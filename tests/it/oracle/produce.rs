@@ -108,7 +108,7 @@ fn a_fenced_producer_is_told_so_while_its_abort_is_carried_out() {
     until("it is decided", || client.state_of("id").as_deref() == Ok("PrepareAbort"));
     // Where the seal stands and the marker has not come yet, the client is told to ask again.
     let mut end = |part| client.list_offsets(FREE, part, LATEST, Isolation::ReadUncommitted).1;
-    until("the markers are there", || (end(0), end(1)) == (2, 1));
+    until("the markers are there", || (end(0), end(1)) == (3, 2));
     for version in 3..=9 {
         for (at, sequence) in [((FREE, 0), 1), ((FREE, 1), 0), ((FREE, 2), 0)] {
             let said = client.produce_in(version, at, Some("id"), &Batch::transactional(owner, sequence, 1));
