@@ -30,6 +30,7 @@ impl Broker {
     /// # Errors
     /// `FetchSessionIdNotFound`, `InvalidFetchSessionEpoch`.
     pub fn fetch_session(&self, id: i32, epoch: i32) -> Result<FetchSession<'_>, Refusal> {
+        // The two that no session is looked up for: clients without sessions do not meet at the lock.
         let begun = match (id, epoch) {
             (0, -1) => Begun::Alone,
             (0, 0) => Begun::Fresh,
