@@ -95,6 +95,7 @@ impl PartitionOwner {
             sealed: BTreeSet::new(),
             moving: None,
             memory: Memory::AsFiles,
+            unpaid: false,
             debt,
             last_turn: now,
             next_expiry_mono_ms: now.mono_ms.saturating_add(600_000),

@@ -70,6 +70,8 @@ pub struct PartitionOwner {
     /// The log start that is on its way to be stored.
     moving: Option<Offset>,
     memory: Memory,
+    /// A marker that is owed longer than those to come could not be written yet.
+    unpaid: bool,
     debt: Debt,
     last_turn: Now,
     next_expiry_mono_ms: i64,
@@ -185,6 +187,11 @@ impl PartitionOwner {
             }
             None => Ok(()),
         }
+    }
+
+    /// Says whether a marker could not be written when it was asked for, and still is owed.
+    pub fn set_unpaid(&mut self, unpaid: bool) {
+        self.unpaid = unpaid;
     }
 
     /// Keeps the log otherwise, from the next append on.

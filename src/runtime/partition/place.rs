@@ -1,6 +1,7 @@
 //! A partition's place: the owner if there is one, and what is said in its stead if there is none. Opens the partition
 //! at its first letter, takes it out of service when it is damaged, drops its files with its topic.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::load::{Source, salvage};
@@ -25,6 +26,8 @@ pub struct Place {
     /// Whose transactions the ledger held open here when a start had no room to open the partition: any other that its log
     /// holds open is nobody's, and closed before anybody is served (storage rule O). `None` once that was compared.
     uncompared: Option<Vec<Producer>>,
+    /// Debts whose markers could not be written when they came: a restart writes them before any later one.
+    unpaid: BTreeSet<u64>,
 }
 
 /// The number under which markers go that no decision asked for.
@@ -57,14 +60,22 @@ impl Place {
     /// A partition that is opened at its first letter.
     #[must_use]
     pub fn unloaded(part: PartId, source: Source, (settings, shared): (Settings, Arc<Shared>)) -> Self {
-        Self { part, shared, settings, owned: Owned::Unloaded(Box::new(source)), owes: Vec::new(), uncompared: None }
+        Self {
+            part,
+            shared,
+            settings,
+            owned: Owned::Unloaded(Box::new(source)),
+            owes: Vec::new(),
+            uncompared: None,
+            unpaid: BTreeSet::new(),
+        }
     }
 
     /// A partition whose owner a start has made already.
     #[must_use]
     pub fn loaded(owner: PartitionOwner, (settings, shared): (Settings, Arc<Shared>)) -> Self {
         let (part, owned) = (owner.part(), Owned::Loaded(Box::new(owner)));
-        Self { part, shared, settings, owned, owes: Vec::new(), uncompared: None }
+        Self { part, shared, settings, owned, owes: Vec::new(), uncompared: None, unpaid: BTreeSet::new() }
     }
 
     /// The partition, not served before these markers are written.
@@ -177,9 +188,12 @@ impl Place {
             return Ok(Turn::default());
         }
         self.open(now)?;
+        let asked = debts(&letters);
         let (letters, paying) = self.pay(letters, now)?;
         let mut turn = self.turn_open(letters, now)?;
         turn.at_once.splice(0..0, paying);
+        self.unpaid.retain(|debt| !asked.contains(debt));
+        self.unpaid.extend(failed(&turn.at_once));
         Ok(turn)
     }
 
@@ -250,6 +264,7 @@ impl Place {
         let part = self.part;
         let answer: fn(PartId, PartLetter) -> Option<Post> = match &mut self.owned {
             Owned::Loaded(owner) => {
+                owner.set_unpaid(!self.unpaid.is_empty());
                 let turn = owner.turn(letters, now)?;
                 if let Some(why) = &turn.damaged {
                     self.quarantine(why.clone(), now);
@@ -317,6 +332,22 @@ impl Place {
             tracing::warn!(part = self.part.0, %error, "files of a deleted partition left behind");
         }
     }
+}
+
+/// The markers that letters ask for.
+fn debts(letters: &[PartLetter]) -> BTreeSet<u64> {
+    let orders =
+        letters.iter().filter_map(|letter| if let PartLetter::Mark(orders) = letter { Some(orders) } else { None });
+    orders.flatten().map(|(debt, _)| *debt).collect()
+}
+
+/// Those of them that are to be asked for again.
+fn failed(posts: &[Post]) -> impl Iterator<Item = u64> {
+    let failed = posts.iter().filter_map(|post| match post {
+        Post::Ledger(LedgerLetter::Marked(_, debts, MarkResult::Failed(_))) => Some(debts),
+        _ => None,
+    });
+    failed.flatten().copied()
 }
 
 /// What became of markers.

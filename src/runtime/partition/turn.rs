@@ -248,9 +248,11 @@ impl PartitionOwner {
         }
         let view = self.view();
         // Rule L: a run of closing markers that starts where everything is published may be shown before its own
-        // sync, because its decisions are on disk and a restart writes the same markers at the same offsets.
+        // sync, because its decisions are on disk and a restart writes the same markers at the same offsets: unless one
+        // that is owed longer could not be written yet, which a restart would write first.
         let redone = self.settings.marker_sync == MarkerSync::Redo
             && !gathered.mixed
+            && !self.unpaid
             && self.shared.published().watermark == end_before;
         if redone || !self.settings.is_strict() {
             self.shared.publish(view);

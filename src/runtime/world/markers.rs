@@ -84,3 +84,27 @@ fn one_partition_without_room_holds_up_no_other_id() {
     assert_eq!(world.end("b", b, Outcome::Commit), Ok(()));
     assert!(!world.is_answered(stuck));
 }
+
+#[test]
+fn under_redo_a_marker_is_not_shown_unsynced_while_an_earlier_one_is_owed() {
+    let (mut world, p, _, a) = ready(How { marker_sync: MarkerSync::Redo, ..How::default() });
+    let b = world.init("b");
+    world.add("a", a, &[p]);
+    world.produce("a", (a, 0), p);
+    world.add("b", b, &[p]);
+    world.produce("b", (b, 0), p);
+    no_room(&world, p);
+    let first = world.ask_end("a", a, Outcome::Commit);
+    world.run_to_rest();
+    world.disk.faults().lift();
+    let second = world.ask_end("b", b, Outcome::Commit);
+    while world.log_end(p) == 2 {
+        assert!(world.step_anything());
+    }
+    assert_eq!(world.watermark(p), 2, "a restart writes the earlier marker there");
+    world.turn_ledger();
+    assert!(!world.is_answered(second), "nor answered");
+    world.cut_and_restart(crate::store::mem_disk::Cut::LoseAll, 0);
+    assert_eq!(world.markers(p).iter().map(|(producer, ..)| *producer).collect::<Vec<_>>(), [a, b]);
+    assert!(!world.is_answered(first));
+}
