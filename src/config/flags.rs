@@ -7,7 +7,7 @@ use super::ConfigError;
 
 mod own;
 
-pub use own::{Demo, Doctor};
+pub use own::{Demo, Doctor, Txn, TxnWish};
 
 /// What the program is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Command {
     Config,
     /// Ask a running broker whether it is ready.
     Healthcheck,
+    /// Ask a running broker about its transactions.
+    Txn(Txn),
     /// Find out whether clients can reach a broker.
     Doctor(Doctor),
     /// Put a load on a broker that shows all it can do.
@@ -47,6 +49,7 @@ commands
   serve         run the broker (when no command is given)
   config        print every setting, its value and where it came from
   healthcheck   ask the broker at admin.bind whether it is ready; exit 0 if it is
+  txn           ask a broker about its transactions: list, show ID, blocked, abort ID, fence ID
   doctor        find out what clients of a broker are told, and whether they can connect there; exit 0 if they can
   demo          put a load on a broker that commits, aborts, hangs and is fenced, until it is told to stop
 
@@ -56,6 +59,13 @@ flags
   --set KEY=VALUE    set one setting, such as topics.default_partitions=6; may be repeated
   --version, -V      print the version
   --help, -h         print this
+
+flags of txn
+  --admin HOST:PORT        the broker's admin port; admin.bind if it is not given
+  --json                   print what the broker answers
+  --state STATE            list: those in this state, such as Ongoing; may be repeated
+  --prefix TEXT            list: those whose id begins with it
+  --longer-than-s N        list: those open for longer than N seconds
 
 flags of doctor
   --bootstrap HOST:PORT,…  where clients connect first; needed
@@ -93,7 +103,8 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Command, Flags
                 let flag = flag.to_owned();
                 own::take(command.as_mut(), &flag, &mut parser)?;
             }
-            Short(_) | Value(_) => return Err(wrong(arg.unexpected())),
+            Value(word) => own::take_word(command.as_mut(), text(word)?)?,
+            Short(_) => return Err(wrong(arg.unexpected())),
         }
     }
     let command = command.unwrap_or(Command::Serve);
@@ -113,11 +124,14 @@ fn named(word: &str) -> Result<Command, ConfigError> {
         "serve" => Ok(Command::Serve),
         "config" => Ok(Command::Config),
         "healthcheck" => Ok(Command::Healthcheck),
+        "txn" => Ok(Command::Txn(Txn::default())),
         "doctor" => Ok(Command::Doctor(Doctor::default())),
         "demo" => Ok(Command::Demo(Demo::default())),
         "version" => Ok(Command::Version),
         "help" => Ok(Command::Help),
-        _ => Err(ConfigError(format!("{word:?} is not a command: write serve, config, healthcheck, doctor or demo"))),
+        _ => Err(ConfigError(format!(
+            "{word:?} is not a command: write serve, config, healthcheck, txn, doctor or demo"
+        ))),
     }
 }
 

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use address::{Advertised, HostPort};
-pub use flags::{Command, Flags};
+pub use flags::{Command, Flags, Txn, TxnWish};
 pub use sources::{Origin, Surroundings};
 
 /// Why the configuration cannot be used, in one sentence that says what to write instead.

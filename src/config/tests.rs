@@ -3,7 +3,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::flags::{Demo, Doctor};
+use super::flags::{Demo, Doctor, Txn, TxnWish};
 use super::settings::{SETTINGS, variable};
 use super::sources::of_kubernetes;
 use super::*;
@@ -138,7 +138,7 @@ const WRONG: &[(&[&str], &str, &[&str], &str)] = &[
         "topics.retention_ms is 1.5 (file oncelog.toml): write a whole number of milliseconds, -1 or more",
     ),
     (&[], "", &["--set", "x"], "--set x has no value: write --set x=VALUE"),
-    (&[], "", &["serv"], "\"serv\" is not a command: write serve, config, healthcheck, doctor or demo"),
+    (&[], "", &["serv"], "\"serv\" is not a command: write serve, config, healthcheck, txn, doctor or demo"),
     (&[], "topics = 3", &[], "\"topics\" in oncelog.toml is not a setting: `oncelog config` lists every setting"),
     (
         &[],
@@ -424,9 +424,51 @@ fn commands_with_flags_of_their_own() {
         ("serve --bootstrap a:1", "oncelog has no flag --bootstrap"),
         ("--bootstrap a:1 doctor", "a command's own flags come after its name"),
         ("doctor --bootstrap a:1 --data-dir x", "reads no settings"),
-        ("doctor a:1", "unexpected argument"),
+        ("doctor a:1", "\"a:1\" has no place here"),
     ] {
         let said = parse(line).expect_err(line);
         assert!(said.contains(says), "{line}: {said}");
+    }
+}
+
+#[test]
+fn what_is_asked_of_transactions() {
+    let txn = |wish| Txn { wish, ..Txn::default() };
+    let id = || "an id".to_owned();
+    let cases: &[(&[&str], Txn)] = &[
+        (&["txn"], txn(TxnWish::List)),
+        (&["txn", "list"], txn(TxnWish::All)),
+        (&["txn", "blocked", "--json"], Txn { json: true, ..txn(TxnWish::Blocked) }),
+        (&["txn", "show", "an id"], txn(TxnWish::Show(id()))),
+        (&["txn", "show", "list"], txn(TxnWish::Show("list".to_owned()))),
+        (
+            &["txn", "--admin", "h:1", "abort", "an id"],
+            Txn { admin: Some("h:1".parse().unwrap()), ..txn(TxnWish::Abort(id())) },
+        ),
+        (&["txn", "fence", "an id"], txn(TxnWish::Fence(id()))),
+        (
+            &["txn", "--state", "Ongoing", "--state=Empty", "--prefix", "a", "--longer-than-s", "5"],
+            Txn {
+                states: vec!["Ongoing".to_owned(), "Empty".to_owned()],
+                prefix: Some("a".to_owned()),
+                longer_than: Some(Duration::from_secs(5)),
+                ..txn(TxnWish::List)
+            },
+        ),
+    ];
+    let parse = |words: &[&str]| flags::parse(words.iter().map(Into::into));
+    for (words, wanted) in cases {
+        assert_eq!(parse(words).unwrap().0, Command::Txn(wanted.clone()), "{words:?}");
+    }
+    for (words, why) in [
+        (&["txn", "commit", "x"][..], "write list, show, blocked, abort or fence"),
+        (&["txn", "abort"], "which one?"),
+        (&["txn", "list", "x"], "\"x\" has no place here"),
+        (&["txn", "show", "x", "y"], "\"y\" has no place here"),
+        (&["serve", "x"], "\"x\" has no place here"),
+        (&["txn", "--bootstrap", "h:1"], "oncelog txn has no flag --bootstrap"),
+    ] {
+        let said = parse(words).unwrap_err().to_string();
+        assert!(said.contains(why), "{words:?}: {said}");
     }
 }

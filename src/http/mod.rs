@@ -3,9 +3,11 @@
 //! Nothing here can hold the broker up: requests have no body worth reading, heads are small and must come in time, and
 //! there are only so many connections.
 
+mod ask;
 mod health;
 pub mod probe;
 mod routes;
+pub mod txn;
 pub mod v1;
 
 use std::convert::Infallible;

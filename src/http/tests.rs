@@ -29,7 +29,7 @@ impl Admin for Broker {
         Box::pin(async move {
             let items = ["b", "a"].map(transaction).into_iter();
             let items: Vec<Transaction> =
-                items.filter(|txn| filter.takes(txn.state, &txn.transactional_id)).take(filter.limit).collect();
+                items.filter(|txn| filter.takes(&txn.state, &txn.transactional_id)).take(filter.limit).collect();
             Some(Page { total: items.len(), items })
         })
     }
@@ -43,7 +43,7 @@ impl Admin for Broker {
     }
 
     fn listeners(&self) -> Vec<ListenerShown> {
-        vec![ListenerShown { name: "external", bind: "x:1".to_owned(), advertised: "y:2".to_owned() }]
+        vec![ListenerShown { name: "external".to_owned(), bind: "x:1".to_owned(), advertised: "y:2".to_owned() }]
     }
 
     fn act(&self, action: Action, id: String, who: Who) -> Pending<'_, Result<Acted, NotActed>> {
@@ -52,7 +52,7 @@ impl Admin for Broker {
             match id.as_str() {
                 "unknown" => Err(NotActed::Unknown),
                 "idle" => Err(NotActed::Conflict("nothing is open".to_owned())),
-                _ => Ok(Acted { action: action.name(), transaction: Some(transaction(&id)) }),
+                _ => Ok(Acted { action: action.name().to_owned(), transaction: Some(transaction(&id)) }),
             }
         })
     }
@@ -61,7 +61,7 @@ impl Admin for Broker {
 fn transaction(id: &str) -> Transaction {
     Transaction {
         transactional_id: id.to_owned(),
-        state: "Ongoing",
+        state: "Ongoing".to_owned(),
         producer_id: 7,
         producer_epoch: 1,
         client: None,

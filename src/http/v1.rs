@@ -14,7 +14,7 @@ const LIMIT: usize = 1_000;
 const LIMIT_MOST: usize = 10_000;
 
 /// Some of what there is, and how much that is.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Page<T> {
     /// How many there are.
     pub total: usize,
@@ -23,12 +23,12 @@ pub struct Page<T> {
 }
 
 /// A transactional id, and its transaction.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Transaction {
     /// The id.
     pub transactional_id: String,
     /// Kafka's name of the state (T-811).
-    pub state: &'static str,
+    pub state: String,
     /// Its owner's producer id.
     pub producer_id: i64,
     /// Its owner's epoch.
@@ -50,7 +50,7 @@ pub struct Transaction {
 }
 
 /// A partition by its name.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct TopicPartition {
     /// Its topic.
     pub topic: String,
@@ -59,7 +59,7 @@ pub struct TopicPartition {
 }
 
 /// A client as it was last met.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Client {
     /// Its name for itself.
     pub client_id: Option<String>,
@@ -70,7 +70,7 @@ pub struct Client {
 }
 
 /// A partition whose read_committed readers are held back.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Blocked {
     /// Which.
     #[serde(flatten)]
@@ -88,12 +88,12 @@ pub struct Blocked {
 }
 
 /// Who holds readers back.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Holder {
     /// `null` if the coordinator knows of none: the transaction hangs (KIP-664).
     pub transactional_id: Option<String>,
     /// Its state there.
-    pub state: Option<&'static str>,
+    pub state: Option<String>,
     /// Its producer id.
     pub producer_id: i64,
     /// Its epoch.
@@ -111,10 +111,10 @@ pub struct Holder {
 }
 
 /// A door, and what is said behind it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ListenerShown {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Where it listens.
     pub bind: String,
     /// What clients are told to connect to.
@@ -153,10 +153,10 @@ pub struct Who {
 }
 
 /// It is done.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Acted {
     /// What.
-    pub action: &'static str,
+    pub action: String,
     /// How the id stands now.
     pub transaction: Option<Transaction>,
 }

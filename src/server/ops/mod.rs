@@ -79,7 +79,7 @@ impl Admin for Ops {
         let shown = |(name, port): &(ListenerName, u16)| {
             let listener = self.config.listener(*name)?;
             Some(ListenerShown {
-                name: name.as_str(),
+                name: name.as_str().to_owned(),
                 bind: format!("{}:{port}", listener.bind.host),
                 advertised: listener.advertised.at(*port).to_string(),
             })

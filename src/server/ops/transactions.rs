@@ -45,7 +45,7 @@ impl Ops {
         let started = Some(described.started_wall_ms).filter(|started| *started >= 0);
         Transaction {
             transactional_id: described.id.to_string(),
-            state: described.state.name(),
+            state: described.state.name().to_owned(),
             producer_id: described.producer.id,
             producer_epoch: described.producer.epoch,
             client: self.client_of(&described.id),
@@ -101,7 +101,7 @@ impl Ops {
             let described = known.get(&producer.id);
             Holder {
                 transactional_id: described.map(|described| described.id.to_string()),
-                state: described.map(|described| described.state.name()),
+                state: described.map(|described| described.state.name().to_owned()),
                 producer_id: producer.id,
                 producer_epoch: producer.epoch,
                 client: described.and_then(|described| self.client_of(&described.id)),
@@ -141,7 +141,7 @@ impl Ops {
                     action = action.name(), transactional_id = %id, %operator, %address, producer_id, old_epoch,
                     "done for an operator"
                 );
-                Ok(Acted { action: action.name(), transaction: self.show(id).await })
+                Ok(Acted { action: action.name().to_owned(), transaction: self.show(id).await })
             }
             Err(refusal) => {
                 tracing::warn!(
