@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::Arc;
 
+use oncelog::clock::Clock;
+use oncelog::store::faults::{Fault, Faults, FaultyDisk, Operation, Rule};
 use serde_json::Value;
 
 use crate::broker::TestBroker;
@@ -171,4 +174,43 @@ fn listeners_are_shown_with_what_clients_are_told() {
     let shown = json(&broker, "/v1/listeners");
     assert_eq!(shown[0]["name"], "external");
     assert_eq!(shown[0]["advertised"], broker.address().to_string());
+}
+
+/// C-124: an operator can be told when a transaction hangs: its abort is decided, and its marker finds no room.
+#[test]
+fn a_late_transaction_and_markers_that_fail_are_counted_until_they_are_written() {
+    let (clock, faults) = (Clock::manual(1_700_000_000_000), Faults::default());
+    let (own, hand) = (faults.clone(), clock.clone());
+    let broker = TestBroker::on(
+        |config| config.transactions.max_timeout_ms = 10_000,
+        |parts| {
+            parts.clock = hand;
+            parts.wrap_disk = Box::new(|disk| Arc::new(FaultyDisk::new(disk, own)));
+        },
+    );
+    let mut client = broker.connect();
+    assert_eq!(client.create_topic("t", 1), 0);
+    let (code, owner) = client.init_producer(Some("id"), 1_000);
+    assert_eq!((code, client.add_partitions("id", owner, &[("t", 0)])), (0, vec![0]));
+    assert_eq!(client.produce("t", 0, Some("id"), &Batch::transactional(owner, 0, 1).values("held", 1)).code, 0);
+    faults.add(Rule::always(Operation::Write, "t-0/", Fault::NoSpace));
+    clock.advance(2_000);
+    eventually("a marker fails", || {
+        (series(&broker, "oncelog_transaction_marker_write_retries_total{error=\"storage_full\"}") > 0.0).then_some(())
+    });
+    assert_eq!(series(&broker, "oncelog_partitions_with_late_transactions"), 0.0, "not yet");
+    clock.advance(310_000);
+    let late = || series(&broker, "oncelog_partitions_with_late_transactions");
+    assert_eq!(late(), 1.0, "T-607: more than five minutes beyond any timeout");
+    assert_eq!(series(&broker, "oncelog_transaction_markers_pending"), 1.0);
+    assert!(series(&broker, "oncelog_transaction_marker_oldest_pending_seconds") >= 310.0);
+    assert!(series(&broker, "oncelog_transaction_marker_writes_total{result=\"error\",type=\"abort\"}") > 0.0);
+    assert_eq!(json(&broker, "/v1/partitions/blocked")["items"][0]["holder"]["state"], "PrepareAbort");
+    faults.lift();
+    eventually("the marker is written", || {
+        clock.advance(1_000);
+        (late() == 0.0 && series(&broker, "oncelog_transaction_markers_pending") == 0.0).then_some(())
+    });
+    assert_eq!(series(&broker, "oncelog_transactions_completed_total{outcome=\"abort\",reason=\"timeout\"}"), 1.0);
+    assert_eq!(series(&broker, "oncelog_fencing_events_total{reason=\"timeout_bump\"}"), 1.0);
 }
