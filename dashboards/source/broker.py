@@ -125,8 +125,8 @@ TRAFFIC = [
         width=8,
     ),
     series(
-        "Connections",
-        "By listener. A connection through the wrong door reached a listener that tells it an address it cannot use.",
+        "Connections by listener",
+        "What is open. A connection through the wrong door reached a listener that tells it an address it cannot use.",
         [
             ("sum by (listener) (oncelog_connections{@})", "{{listener}}"),
             (
@@ -288,7 +288,7 @@ STORAGE = [
 MACHINE = [
     series(
         "Processor",
-        "Cores in use.",
+        "Processor cores that the broker keeps busy.",
         [("sum by (instance) (rate(process_cpu_seconds_total{@}[~]))", "{{instance}}")],
         width=6,
     ),

@@ -98,7 +98,7 @@ GROUPS = [
         stack=True,
     ),
     series(
-        "Members",
+        "Members by broker",
         "Members of all groups.",
         [("sum by (instance) (oncelog_group_members{@})", "{{instance}}")],
         width=8,

@@ -171,7 +171,7 @@ COMMITTING = [
         width=4,
     ),
     series(
-        "Markers waiting",
+        "Markers waiting to be written",
         "Markers of decided transactions that are not yet written.",
         [("sum(oncelog_transaction_markers_pending{@})", "waiting")],
         width=6,
