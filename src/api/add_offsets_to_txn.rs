@@ -17,7 +17,8 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
     let id = TransactionalId::from(request.transactional_id.as_str());
     let producer = words::producer(request.producer_id, request.producer_epoch);
     let group = GroupId::from(request.group_id.as_str());
-    let verdict = ctx.broker.add_to_txn(id, producer, Addition::Group(group)).await;
+    let verdict = ctx.broker.add_to_txn(id.clone(), producer, Addition::Group(group)).await;
+    call.spoke_for(ctx, &id, verdict.is_ok());
     let code = Codes::new(ctx, call).of(verdict.err());
     call.encode(&AddOffsetsToTxnResponse::default().with_error_code(code))
 }

@@ -28,7 +28,8 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
             let id = TransactionalId::from(request.v3_and_below_transactional_id.as_str());
             let producer = words::producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch);
             let parts = found.iter().copied().collect();
-            let verdict = ctx.broker.add_to_txn(id, producer, Addition::Parts(parts)).await;
+            let verdict = ctx.broker.add_to_txn(id.clone(), producer, Addition::Parts(parts)).await;
+            call.spoke_for(ctx, &id, verdict.is_ok());
             vec![verdict.err(); found.len()]
         }
     };

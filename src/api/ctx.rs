@@ -7,7 +7,7 @@ use kafka_protocol::protocol::{Decodable, Encodable};
 
 use super::service::{Incoming, Peer, Reply};
 use crate::config::Config;
-use crate::engine::Refusal;
+use crate::engine::{Refusal, TransactionalId};
 use crate::runtime::broker::Broker;
 use crate::wire::{Api, codes};
 
@@ -41,6 +41,13 @@ impl Call {
     pub fn new(peer: &Arc<Peer>, request: Incoming) -> Self {
         let Incoming { api, version, client_id, body, .. } = request;
         Self { api, version, client_id, peer: Arc::clone(peer), body }
+    }
+
+    /// The client spoke for a transactional id; if it was heard, operators can be told who it is.
+    pub(super) fn spoke_for(&self, ctx: &Ctx, id: &TransactionalId, was_heard: bool) {
+        if was_heard {
+            ctx.broker.note_caller(id, (self.client_id.as_deref(), self.peer.address));
+        }
     }
 
     /// The request's message. The guard has passed it; what the codec still refuses closes the connection.

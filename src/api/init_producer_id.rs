@@ -14,6 +14,9 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Err(reply) => return reply,
     };
     let outcome = own(ctx, &request).await;
+    if let Some(id) = &request.transactional_id {
+        call.spoke_for(ctx, &TransactionalId::from(id.as_str()), outcome.is_ok());
+    }
     let held = outcome.unwrap_or(Producer { id: -1, epoch: -1 });
     let code = Codes::new(ctx, call).of(outcome.err());
     let response = InitProducerIdResponse::default()

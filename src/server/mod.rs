@@ -136,7 +136,11 @@ pub async fn start(config: Config, parts: Parts) -> Result<Running, StartError> 
         edges.spawn(crate::net::serve(listener, Arc::from(name.as_str()), edge, stopping));
     }
     let admin_at = admin.local_addr().map_err(|error| StartError(format!("admin: {error}")))?;
-    edges.spawn(crate::http::serve(admin, Arc::new(ops::Ops::new(Arc::clone(&broker))), stopping));
+    let bound = listening.iter().map(|(name, at): &(ListenerName, SocketAddr)| (*name, at.port())).collect();
+    let operations = Arc::new(ops::Ops::new(Arc::clone(&broker), Arc::clone(&config), bound));
+    edges.spawn(ops::watch_late(Arc::clone(&operations), stopping.clone()));
+    edges.spawn(crate::http::serve(admin, operations, stopping));
+    broker.metrics().started(broker.clock().exact());
     Ok(Running { listening, admin: admin_at, broker, stop, edges, engines, _lock: lock })
 }
 

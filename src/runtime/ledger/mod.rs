@@ -12,6 +12,7 @@ pub mod ending;
 pub mod steps;
 pub mod thread;
 mod tools;
+mod tracks;
 pub mod wait;
 pub mod work;
 
@@ -30,6 +31,7 @@ use crate::runtime::post::{Answer, Command, LedgerLetter, MoveLogStart, PartLett
 use crate::store::StoreError;
 use crate::store::meta::LedgerStore;
 use ending::{Ending, Want};
+use tracks::Track;
 use wait::Waiting;
 
 /// What the ledger's owner is told once.
@@ -58,6 +60,8 @@ pub struct LedgerOwner {
     settings: Settings,
     events: Events,
     endings: BTreeMap<TransactionalId, Ending>,
+    /// Decisions being carried out, as far as metrics tell of them.
+    tracks: BTreeMap<u64, Track>,
     /// Transactions whose end a step of this turn began.
     begun: BTreeSet<u64>,
     /// Gathers so far.
@@ -180,6 +184,7 @@ impl LedgerOwner {
             settings,
             events,
             endings: BTreeMap::new(),
+            tracks: BTreeMap::new(),
             begun: BTreeSet::new(),
             rounds: 0,
             first_unflushed: BTreeSet::new(),
@@ -330,6 +335,7 @@ impl LedgerOwner {
             Err(StoreError::Full(why)) => {
                 self.ledger.discard();
                 self.begun.clear();
+                self.events.metrics().ledger_refused();
                 self.full = Some(why);
                 self.store_one_by_one(steps, now)
             }
@@ -385,9 +391,10 @@ impl LedgerOwner {
         turn.held.extend(effects.held);
         for then in effects.then {
             match then {
-                Then::Begin { id, number, want } => self.begin_ending(&id, number, want, turn),
+                Then::Begin { id, number, want } => self.begin_ending(&id, number, want, (now, turn)),
                 Then::Decided { id, seq, outcome, cause, took_ms } => {
-                    self.events.say(&Event::Decided { id: id.clone(), outcome, cause, took_ms });
+                    self.events.say(&Event::Decided { id: id.clone(), outcome, cause, open_ms: took_ms });
+                    self.track(&id, seq, (outcome, cause, took_ms), now);
                     self.decided(&id, seq, (outcome, cause), (now, turn));
                 }
                 Then::Wait { id, waiting } => self.waiting.entry(id).or_default().push(waiting),

@@ -53,6 +53,7 @@ impl LedgerOwner {
     /// What a partition says of markers. A failed one is tried again with a pause; the decision stands.
     pub(super) fn note_marked(&mut self, part: PartId, debts: &[u64], result: MarkResult, now: Now) {
         for seq in debts {
+            self.count_marker((*seq, part), result);
             let stage = match result {
                 MarkResult::Appended => Stage::Appended,
                 MarkResult::Synced | MarkResult::Gone => Stage::Synced,
@@ -81,9 +82,11 @@ impl LedgerOwner {
             let Some(owed) = self.ledger.owed.get(&seq) else { continue };
             let (id, outcome, done) = (owed.id.clone(), owed.outcome, owed.is_done());
             if self.ledger.release_if_over(seq, self.settings.redo, now) {
+                self.track_over(seq, now);
                 self.end_waiting(&id, outcome, turn, steps);
             }
             if done {
+                self.track_done(seq, now);
                 self.paid.insert(seq);
             }
         }
