@@ -29,7 +29,7 @@ def label_query(variable):
 
 
 def filled(expr, rate_interval="1m", span="30m", values=None):
-    """The query as Grafana sends it. A variable that is set to all is what `allValue` says: any text but the empty one."""
+    """The query as Grafana sends it. A variable set to all is what `allValue` says: any text but the empty one."""
     chosen = {"__rate_interval": rate_interval, "__range": span, "__interval": "5s", **(values or {})}
 
     def put(found):

@@ -11,7 +11,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-
 # Nothing of what is set here may reach a broker: its settings are those that are given to it.
 SURROUNDINGS = {name: value for name, value in os.environ.items() if not name.startswith(("ONCELOG_", "KAFKA_"))}
 

@@ -1,4 +1,4 @@
-"""What a broker is asked for when every family of its metrics shall have its series: commits, aborts, fencing, groups."""
+"""What a broker is asked for when all its metrics shall have their series: commits, aborts, fencing, groups."""
 
 import contextlib
 import logging

@@ -1,7 +1,19 @@
 """Broker: is it well, what do clients ask of it, and what do disk and machine have to say."""
 
 from grafana import (
-    GREEN, RED, TOPIC, YELLOW, bars, dashboard, nan_says, quantile, series, stat, steps, table, yes_or_no,
+    GREEN,
+    RED,
+    TOPIC,
+    YELLOW,
+    bars,
+    dashboard,
+    nan_says,
+    quantile,
+    series,
+    stat,
+    steps,
+    table,
+    yes_or_no,
 )
 
 REQUESTS = "oncelog_requests_total"
@@ -87,7 +99,8 @@ WELL = [
 TRAFFIC = [
     series(
         "Written",
-        "Bytes of batches a second by topic, as they were sent: compressed if the client compresses. The ten topics with most.",
+        "Bytes of batches a second by topic, as they were sent: compressed if the client compresses. The ten topics "
+        "with most.",
         [('topk(10, sum by (topic) (rate(oncelog_produced_bytes_total{@,topic=~"$topic"}[~])))', "{{topic}}")],
         unit="Bps",
         width=8,
@@ -148,7 +161,8 @@ REQUEST = [
     ),
     series(
         "Errors by kind",
-        "Answers a second that carried an error, by request and Kafka's name of the error; \"none\" is there so that no "
+        "Answers a second that carried an error, by request and Kafka's name of the error; \"none\" is there so that "
+        "no "
         "errors are seen as 0.",
         [
             (f"topk(10, sum by (api, error) (rate({ERRORS}{{@}}[~])))", "{{api}} {{error}}"),
@@ -276,7 +290,8 @@ STORAGE = [
     ),
     stat(
         "Reserve given up",
-        "Times, in the range shown, that a full disk made the broker give up the room it sets aside for decisions and markers.",
+        "Times, in the range shown, that a full disk made the broker give up the room it sets aside for decisions "
+        "and markers.",
         "sum(increase(oncelog_disk_reserve_spent_total{@}[$__range]))",
         at=steps((1, YELLOW)),
         spark=False,
@@ -325,7 +340,8 @@ MACHINE = [
     ),
     table(
         "What it promises",
-        "What an acknowledgement means: strict is on disk. When EndTxn answers: with its markers on disk (answer), or with "
+        "What an acknowledgement means: strict is on disk. When EndTxn answers: with its markers on disk (answer), "
+        "or with "
         "its decision there (redo).",
         ["oncelog_durability_info{@}"],
         hidden=["Value", "Value #A", "job"],

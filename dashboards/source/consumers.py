@@ -52,14 +52,16 @@ GLANCE = [
 BEHIND = [
     series(
         "Lag to the last stable offset",
-        "Records that a read_committed group could have and has not read: its own slowness. Markers take an offset and count, "
+        "Records that a read_committed group could have and has not read: its own slowness. Markers take an offset "
+        "and count, "
         "so that a group that has read everything may show 1 a partition for a moment. The ten groups with most.",
         [(f"topk(10, sum by (group) ({LAG}{{{MINE},{STABLE}}}))", "{{group}}")],
         width=8,
     ),
     series(
         "Lag to the watermark",
-        "Records that are written and that the group has not read, those of open transactions with them. The ten groups with most.",
+        "Records that are written and that the group has not read, those of open transactions with them. The ten "
+        "groups with most.",
         [(f"topk(10, sum by (group) ({LAG}{{{MINE},{WATERMARK}}}))", "{{group}}")],
         width=8,
     ),
@@ -122,7 +124,8 @@ READING = [
     ),
     series(
         "Records that readers wait for",
-        "Records between the last stable offset and the watermark, in the worst partition of each topic. The ten topics with "
+        "Records between the last stable offset and the watermark, in the worst partition of each topic. The ten "
+        "topics with "
         "most.",
         [('topk(10, max by (topic) (oncelog_partition_lso_lag_records{@,topic=~"$topic"}))', "{{topic}}")],
         width=8,

@@ -144,7 +144,12 @@ def series(title, description, queries, unit="short", width=12, stack=False, at=
         8,
         fieldConfig={"defaults": defaults, "overrides": overrides},
         options={
-            "legend": {"calcs": ["lastNotNull", "max"], "displayMode": "table", "placement": "bottom", "showLegend": True},
+            "legend": {
+                "calcs": ["lastNotNull", "max"],
+                "displayMode": "table",
+                "placement": "bottom",
+                "showLegend": True,
+            },
             "tooltip": {"mode": "multi", "sort": "desc"},
         },
         targets=targets(queries),

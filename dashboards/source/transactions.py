@@ -70,7 +70,8 @@ The same as JSON, from the admin port: `GET /v1/partitions/blocked`, `GET /v1/tr
 HOLDING = [
     series(
         "Records that readers wait for",
-        "Records between the last stable offset and the watermark, in the worst partition of each topic: written, and not "
+        "Records between the last stable offset and the watermark, in the worst partition of each topic: written, "
+        "and not "
         "yet to be had with read_committed. The ten topics with most.",
         [('topk(10, max by (topic) (oncelog_partition_lso_lag_records{@,topic=~"$topic"}))', "{{topic}}")],
         width=8,
@@ -101,7 +102,8 @@ HOLDING = [
     ),
     series(
         "Partitions held back, and late ones",
-        "Late: a transaction has been open longer than any may be, with a margin (KIP-664). The broker should have aborted "
+        "Late: a transaction has been open longer than any may be, with a margin (KIP-664). The broker should have "
+        "aborted "
         "it; one is a reason to look.",
         [
             ("sum(oncelog_partitions_held_back{@})", "held back"),
@@ -137,7 +139,8 @@ COMMITTING = [
     ),
     series(
         "Where a transaction's end spends its time",
-        "Mean of each phase, on top of each other. prepare: asked to end, until the decision is on disk. markers: until every "
+        "Mean of each phase, on top of each other. prepare: asked to end, until the decision is on disk. markers: "
+        "until every "
         "marker is appended. complete: until every marker is on disk.",
         [
             (
@@ -158,7 +161,8 @@ COMMITTING = [
     ),
     series(
         "Markers written",
-        "Markers a second by what they say and whether they could be written. Errors are tried again until they succeed.",
+        "Markers a second by what they say and whether they could be written. Errors are tried again until they "
+        "succeed.",
         [("sum by (type, result) (rate(oncelog_transaction_marker_writes_total{@}[~]))", "{{type}} {{result}}")],
         unit="ops",
         width=8,
@@ -189,7 +193,8 @@ COMMITTING = [
 OUTCOMES = [
     series(
         "Transactions that ended",
-        "By outcome, and by who ended them: the client, its timeout, the next owner of its id (fenced), an operator (admin), "
+        "By outcome, and by who ended them: the client, its timeout, the next owner of its id (fenced), an operator "
+        "(admin), "
         "or the broker at a start (failover).",
         [
             (f'sum(rate({ENDED}{{@,outcome="commit"}}[~]))', "commit"),
@@ -201,7 +206,8 @@ OUTCOMES = [
     ),
     series(
         "Ids by state",
-        "Transactional ids by the state of their transaction. Many in prepare_commit or prepare_abort: markers cannot be "
+        "Transactional ids by the state of their transaction. Many in prepare_commit or prepare_abort: markers "
+        "cannot be "
         "written.",
         [("sum by (state) (oncelog_transactions{@})", "{{state}}")],
         width=8,
@@ -216,7 +222,8 @@ OUTCOMES = [
     ),
     series(
         "Bytes written in vain",
-        "Share of the bytes written to a topic that belong to transactions which were aborted then. The ten topics with most.",
+        "Share of the bytes written to a topic that belong to transactions which were aborted then. The ten topics "
+        "with most.",
         [
             (
                 'topk(10, sum by (topic) (rate(oncelog_aborted_bytes_total{@,topic=~"$topic"}[~])) / '
@@ -246,7 +253,8 @@ OUTCOMES = [
 ZOMBIES = [
     series(
         "Fencing by reason",
-        "Producers fenced a second. init_producer_id: a new owner while a transaction was open. stale_epoch: the old one "
+        "Producers fenced a second. init_producer_id: a new owner while a transaction was open. stale_epoch: the old "
+        "one "
         "came back. timeout_bump: its time ran out.",
         [("sum by (reason) (rate(oncelog_fencing_events_total{@}[~]))", "{{reason}}")],
         unit="ops",
@@ -304,8 +312,10 @@ CONSUMERS = [
     ),
     series(
         "Lag of groups, to both ends",
-        "Records that groups have not read. To the last stable offset: what they could have with read_committed. To the "
-        "watermark: what is written. The difference is what open transactions hold back. Markers take an offset and count.",
+        "Records that groups have not read. To the last stable offset: what they could have with read_committed. To "
+        "the "
+        "watermark: what is written. The difference is what open transactions hold back. Markers take an offset and "
+        "count.",
         [('sum by (to) (oncelog_group_lag_records{@})', "to {{to}}")],
         width=6,
     ),
@@ -338,7 +348,8 @@ COORDINATOR = [
     ),
     stat(
         "Invariants broken",
-        "Times, since the process began, that something was found which can never be. Anything but 0 is a defect to report.",
+        "Times, since the process began, that something was found which can never be. Anything but 0 is a defect to "
+        "report.",
         "sum(oncelog_invariant_violations_total{@})",
         at=steps((1, RED)),
         spark=False,
@@ -385,7 +396,8 @@ COORDINATOR = [
 
 DASHBOARD = dashboard(
     "transactions",
-    "Exactly-once transactions: their health, what holds readers back, how commits spend their time, and what was fenced.",
+    "Exactly-once transactions: their health, what holds readers back, how commits spend their time, and what was "
+    "fenced.",
     [
         ("Are transactions healthy?", HEALTHY),
         ("Who is holding readers back?", HOLDING),
