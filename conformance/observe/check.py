@@ -28,18 +28,20 @@ TABLE = ("<!-- metrics: written by conformance/observe/check --write -->", "<!--
 # What Prometheus itself knows of a target.
 OWN = {"up": exposition.Family("up", "gauge", "", {})}
 SECTIONS = ("Meaning", "Impact", "Diagnosis", "Mitigation")
-# Labels with more values than these are counted in the table.
-SHOWN_VALUES = 8
+# Whose values are not a fixed set, or a long one.
+OPEN_LABELS = {"topic", "group", "api"}
+OPEN_FAMILIES = {"oncelog_build_info", "oncelog_durability_info", "oncelog_request_errors_total"}
 
 
 def scrape(program):
-    """The text of a broker that has been asked for a little of everything."""
+    """The text of a broker that nobody has asked for anything, and of one that was asked for a little of everything."""
     with tempfile.TemporaryDirectory() as folder, Broker(program, folder, settings=["log.level=warn"]) as broker:
+        idle = broker.metrics()
         topic, group = load.some_of_everything(broker.bootstrap)
         # Gauges are filled in at intervals; those of what was done last must be in.
         wanted = (f'topic="{topic}"', f'group="{group}"')
         until("topic and group in the metrics", lambda: all(each in broker.metrics() for each in wanted), 10)
-        return broker.metrics()
+        return idle, broker.metrics()
 
 
 def alerts():
@@ -144,6 +146,13 @@ def is_all_shown(families, excused):
         yield f"{name} is excused and not exported"
 
 
+def is_there_at_once(families, idle, excused):
+    """A broker without any traffic has every family: a panel shows 0 and not that there is nothing."""
+    late = set(families) - set(idle)
+    yield from (f"{name} has no series before its first event" for name in sorted(late - set(excused)))
+    yield from (f"{name} is excused and there from the start" for name in sorted(set(excused) - late))
+
+
 def dashboards_are_in_style(families, exceptions):
     unused = [dict(each) for each in exceptions]
     for name, board in boards.dashboards():
@@ -191,16 +200,23 @@ def runbooks_are_whole():
         found = re.findall(r"^## (.*)$", text, re.M)
         if tuple(found) != SECTIONS:
             yield f"{path.name}: {', '.join(SECTIONS)}, not {found}"
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-            if not (path.parent / target).exists():
-                yield f"{path.name}: {target} does not exist"
+        for target, place in re.findall(r"\]\(([^)#:]+)(?:#([^)]*))?\)", text):
+            page = path.parent / target
+            if not page.exists() or place and place not in headings(page):
+                yield f"{path.name}: {target} {place} does not exist"
+
+
+def headings(page):
+    """Of a page, as links name them."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
 def table(families):
     where = shown(families)
     lines = ["| metric | kind | labels | meaning | seen on |", "|---|---|---|---|---|"]
     for name, family in sorted(families.items()):
-        labels = ", ".join(described(label, values) for label, values in sorted(family.labels.items()) if label != "le")
+        labels = ", ".join(described(name, label, values) for label, values in sorted(family.labels.items()) if label != "le")
         on = sorted(place for place in where[name] if not place.startswith("rule"))
         rules = sorted(place.removeprefix("rule ") for place in where[name] if place.startswith("rule Oncelog"))
         meaning = family.help.rstrip(".").replace("|", "\\|")
@@ -208,11 +224,10 @@ def table(families):
     return "\n".join(lines)
 
 
-def described(label, values):
-    if label in ("topic", "group", "version", "revision", "rustc"):
-        return f"`{label}`"
-    few = len(values) <= SHOWN_VALUES and label not in ("api", "error") or label == "error" and len(values) <= 6
-    return f"`{label}`: {', '.join(sorted(values))}" if few and label != "api" else f"`{label}`"
+def described(family, label, values):
+    """Values are named where they are a fixed set, and not where this broker happens to have had some of them."""
+    closed = family not in OPEN_FAMILIES and label not in OPEN_LABELS
+    return f"`{label}`: {', '.join(sorted(values))}" if closed else f"`{label}`"
 
 
 def metrics_are_documented(families, write):
@@ -240,7 +255,7 @@ def main():
     words.add_argument("--write", action="store_true")
     given = words.parse_args()
     exceptions = yaml.safe_load((HERE / "exceptions.yml").read_text())
-    text = scrape(given.broker)
+    idle, text = scrape(given.broker)
     families = exposition.read(text)
     files = [str(path) for path in sorted(boards.FOLDER.glob("*.json"))]
     checks = {
@@ -250,6 +265,7 @@ def main():
         "PromQL parses": parses(),
         "what is asked for is exported": asks_for_what_there_is(families),
         "what is exported is shown": is_all_shown(families, exceptions["unshown"] or {}),
+        "what is shown is there from the start": is_there_at_once(families, exposition.read(idle), exceptions["later"]),
         "links lead somewhere": links_lead_somewhere(),
         "runbooks are whole": runbooks_are_whole(),
         "every metric is documented": metrics_are_documented(families, given.write),

@@ -139,14 +139,8 @@ TRAFFIC = [
     ),
     series(
         "Connections by listener",
-        "What is open. A connection through the wrong door reached a listener that tells it an address it cannot use.",
-        [
-            ("sum by (listener) (oncelog_connections{@})", "{{listener}}"),
-            (
-                "sum by (listener) (increase(oncelog_wrong_door_connections_total{@}[~]))",
-                "{{listener}}, new ones through the wrong door",
-            ),
-        ],
+        "Clients that are connected, by the listener they came through.",
+        [("sum by (listener) (oncelog_connections{@})", "{{listener}}")],
         width=8,
     ),
 ]
@@ -202,7 +196,8 @@ REQUEST = [
     ),
     series(
         "Waiting before being handled",
-        "From a request's frame being read to its handling. It grows when the machine has no time.",
+        "Time that requests wait for room in memory before they are read: all that are being handled share what "
+        "net.request_memory_bytes allows.",
         [(quantile(q, "oncelog_request_queue_seconds"), name) for q, name in ((0.5, "p50"), (0.99, "p99"))],
         unit="s",
     ),
