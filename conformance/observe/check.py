@@ -216,7 +216,8 @@ def table(families):
     where = shown(families)
     lines = ["| metric | kind | labels | meaning | seen on |", "|---|---|---|---|---|"]
     for name, family in sorted(families.items()):
-        labels = ", ".join(described(name, label, values) for label, values in sorted(family.labels.items()) if label != "le")
+        shown_labels = sorted((label, values) for label, values in family.labels.items() if label != "le")
+        labels = ", ".join(described(name, *each) for each in shown_labels)
         on = sorted(place for place in where[name] if not place.startswith("rule"))
         rules = sorted(place.removeprefix("rule ") for place in where[name] if place.startswith("rule Oncelog"))
         meaning = family.help.rstrip(".").replace("|", "\\|")

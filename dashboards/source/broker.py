@@ -125,7 +125,7 @@ TRAFFIC = [
         [
             (
                 'sum by (topic) (rate(oncelog_produced_records_total{@,topic=~"$topic"}[~])) / '
-                'sum by (topic) (rate(oncelog_produced_batches_total{@,topic=~"$topic"}[~]))',
+                '(sum by (topic) (rate(oncelog_produced_batches_total{@,topic=~"$topic"}[~])) > 0)',
                 "{{topic}}",
             )
         ],
@@ -259,12 +259,12 @@ STORAGE = [
         unit="ops",
         width=6,
     ),
-    series(
+    stat(
         "What a kill would cost",
         "Bytes that the next start would have to read again if the broker were killed now.",
-        [("sum by (instance) (oncelog_checkpoint_debt_bytes{@})", "{{instance}}")],
+        "sum(oncelog_checkpoint_debt_bytes{@})",
         unit="bytes",
-        width=12,
+        width=6,
     ),
     stat(
         "Verified by the last start",
@@ -272,7 +272,7 @@ STORAGE = [
         "sum(oncelog_log_verified_bytes_total{@})",
         unit="bytes",
         spark=False,
-        width=4,
+        width=6,
     ),
     stat(
         "Last start took",
@@ -281,7 +281,7 @@ STORAGE = [
         unit="s",
         at=steps((10, YELLOW), (30, RED)),
         spark=False,
-        width=4,
+        width=6,
     ),
     stat(
         "Reserve given up",
@@ -291,7 +291,7 @@ STORAGE = [
         at=steps((1, YELLOW)),
         spark=False,
         decimals=0,
-        width=4,
+        width=6,
     ),
 ]
 
@@ -332,6 +332,7 @@ MACHINE = [
         "Version and revision of each broker.",
         ["oncelog_build_info{@}"],
         hidden=["Value", "Value #A", "job"],
+        height=4,
     ),
     table(
         "What it promises",
@@ -341,6 +342,7 @@ MACHINE = [
         ["oncelog_durability_info{@}"],
         hidden=["Value", "Value #A", "job"],
         width=6,
+        height=4,
     ),
     stat(
         "Series folded",

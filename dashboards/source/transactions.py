@@ -227,7 +227,7 @@ OUTCOMES = [
         [
             (
                 'topk(10, sum by (topic) (rate(oncelog_aborted_bytes_total{@,topic=~"$topic"}[~])) / '
-                'sum by (topic) (rate(oncelog_produced_bytes_total{@,topic=~"$topic"}[~])))',
+                '(sum by (topic) (rate(oncelog_produced_bytes_total{@,topic=~"$topic"}[~])) > 0))',
                 "{{topic}}",
             )
         ],
@@ -387,8 +387,13 @@ COORDINATOR = [
     ),
     series(
         "Time of a verification",
-        "From the question to the coordinator's answer.",
-        [(quantile(q, VERIFYING), name) for q, name in ((0.5, "p50"), (0.99, "p99"))],
+        "Mean time from the question to the coordinator's answer; 0 when nothing was asked, which is usual.",
+        [
+            (
+                f"sum(rate({VERIFYING}_sum{{@}}[~])) / (sum(rate({VERIFYING}_count{{@}}[~])) > 0) or vector(0)",
+                "mean",
+            )
+        ],
         unit="s",
         width=6,
     ),

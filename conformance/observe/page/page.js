@@ -141,7 +141,7 @@ function timeseries(body, panel, found) {
     cursor: { show: false },
     scales: { x: { min: from, max: to }, y: { range: (_, least, largest) => [Math.min(0, least ?? 0), max ?? ((largest || 1) * 1.08)] } },
     axes: [
-      { ...axis, space: 70, values: '{HH}:{mm}:{ss}' },
+      { ...axis, size: 28, space: 70, values: '{HH}:{mm}:{ss}' },
       { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => inWords(tick, unit)) },
     ],
     series: [{}, ...series],
@@ -215,13 +215,13 @@ function table(body, panel, found) {
 /** Paragraphs, blocks of code, links and code in a line: all that our texts use. */
 function text(body, panel) {
   const box = node('div', 'text');
-  for (const part of panel.options.content.split(/\n\n|(?=```)|(?<=\n```)\n/)) {
-    const code = part.match(/^```\w*\n([\s\S]*?)\n?```/);
+  for (const part of panel.options.content.split(/(```\w*\n[\s\S]*?\n```)|\n\n/)) {
+    const code = part?.match(/^```\w*\n([\s\S]*?)\n```/);
     if (code) {
       const block = node('pre');
       block.append(node('code', '', code[1]));
       box.append(block);
-    } else if (part.replace('```', '').trim()) {
+    } else if (part?.trim()) {
       const paragraph = node('p');
       for (const piece of part.split(/(`[^`]+`|\[[^\]]+\]\([^)]+\))/)) {
         const link = piece.match(/^\[([^\]]+)\]/);

@@ -25,7 +25,7 @@ const UNITS = {
 };
 
 export function inWords(value, unit, decimals) {
-  if (value === null || value === undefined || Number.isNaN(value)) return '';
+  if (!Number.isFinite(value)) return '';
   const rounded = decimals === undefined || unit === 'percentunit' ? value : Number(value.toFixed(decimals));
   return (UNITS[unit] ?? UNITS.none)(rounded, decimals);
 }
