@@ -58,7 +58,7 @@ USER 65532:65532
 STOPSIGNAL SIGTERM
 # Asks the broker whether transactions can be served, which it says only when its ledger is loaded and nothing is owed
 # that it could not write. The period is for a start that has much to verify after a crash.
-HEALTHCHECK --interval=1s --timeout=3s --start-period=300s --retries=5 CMD ["/oncelog", "healthcheck"]
+HEALTHCHECK --interval=1s --timeout=10s --start-period=300s --retries=5 CMD ["/oncelog", "healthcheck"]
 ENTRYPOINT ["/oncelog"]
 CMD ["serve"]
 
