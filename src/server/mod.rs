@@ -218,13 +218,15 @@ fn bind(setting: &str, at: &HostPort) -> Result<TcpSocket, StartError> {
 
 fn lock(root: &Path) -> Result<DirLock, StartError> {
     let shown = root.display();
+    // In a container the user is often not the one that the directory was made for.
+    let user = rustix::process::geteuid().as_raw();
     crate::store::os_disk::OsDisk::new(root)
-        .map_err(|error| StartError(format!("data_dir = {shown} cannot be used: {error}")))?;
+        .map_err(|error| StartError(format!("data_dir = {shown} cannot be used by user {user}: {error}")))?;
     DirLock::take(root).map_err(|error| {
         StartError(if error.kind() == std::io::ErrorKind::WouldBlock {
             format!("data_dir = {shown} is in use by another broker; end it, or set another directory")
         } else {
-            format!("data_dir = {shown} cannot be locked: {error}")
+            format!("data_dir = {shown} cannot be written by user {user}: {error}")
         })
     })
 }
