@@ -9,10 +9,10 @@
 mod administration;
 mod answers;
 pub mod ending;
+mod phases;
 pub mod steps;
 pub mod thread;
 mod tools;
-mod tracks;
 pub mod wait;
 pub mod work;
 
@@ -31,7 +31,7 @@ use crate::runtime::post::{Answer, Command, LedgerLetter, MoveLogStart, PartLett
 use crate::store::StoreError;
 use crate::store::meta::LedgerStore;
 use ending::{Ending, Want};
-use tracks::Track;
+use phases::Phases;
 use wait::Waiting;
 
 /// What the ledger's owner is told once.
@@ -61,7 +61,7 @@ pub struct LedgerOwner {
     events: Events,
     endings: BTreeMap<TransactionalId, Ending>,
     /// Decisions being carried out, as far as metrics tell of them.
-    tracks: BTreeMap<u64, Track>,
+    phases: BTreeMap<u64, Phases>,
     /// Transactions whose end a step of this turn began.
     begun: BTreeSet<u64>,
     /// Gathers so far.
@@ -184,7 +184,7 @@ impl LedgerOwner {
             settings,
             events,
             endings: BTreeMap::new(),
-            tracks: BTreeMap::new(),
+            phases: BTreeMap::new(),
             begun: BTreeSet::new(),
             rounds: 0,
             first_unflushed: BTreeSet::new(),
@@ -394,7 +394,7 @@ impl LedgerOwner {
                 Then::Begin { id, number, want } => self.begin_ending(&id, number, want, (now, turn)),
                 Then::Decided { id, seq, outcome, cause, took_ms } => {
                     self.events.say(&Event::Decided { id: id.clone(), outcome, cause, open_ms: took_ms });
-                    self.track(&id, seq, (outcome, cause, took_ms), now);
+                    self.begin_phases(&id, seq, (outcome, cause, took_ms), now);
                     self.decided(&id, seq, (outcome, cause), (now, turn));
                 }
                 Then::Wait { id, waiting } => self.waiting.entry(id).or_default().push(waiting),

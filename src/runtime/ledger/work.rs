@@ -82,11 +82,11 @@ impl LedgerOwner {
             let Some(owed) = self.ledger.owed.get(&seq) else { continue };
             let (id, outcome, done) = (owed.id.clone(), owed.outcome, owed.is_done());
             if self.ledger.release_if_over(seq, self.settings.redo, now) {
-                self.track_over(seq, now);
+                self.phases_over(seq, now);
                 self.end_waiting(&id, outcome, turn, steps);
             }
             if done {
-                self.track_done(seq, now);
+                self.phases_done(seq, now);
                 self.paid.insert(seq);
             }
         }
