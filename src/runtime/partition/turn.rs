@@ -13,6 +13,7 @@ use crate::known_bugs::{Bug, is_in};
 use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
 use crate::runtime::post::{Answer, Append, LedgerLetter, MarkResult, PartLetter, Post, Produced, SealState, Sealed};
+use crate::runtime::tracks::Moment;
 use crate::store::StoreError;
 use crate::store::log::Appended;
 
@@ -195,6 +196,7 @@ impl PartitionOwner {
 
     fn mark(&mut self, debt: u64, order: &MarkOrder, now: Now, gathered: &mut Gathered) {
         gathered.marked.push(debt);
+        self.settings.events.note(&Moment::Ordered { debt, part: self.part });
         self.grants.retain(|grant| Some(grant.txn_no) != order.txn_no);
         self.sealed.retain(|(_, number)| Some(*number) != order.txn_no);
         let written = match self.engine.mark(order, now) {
@@ -245,6 +247,9 @@ impl PartitionOwner {
     fn written(&mut self, mut gathered: Gathered, end_before: i64, turn: &mut Turn) -> Result<(), StoreError> {
         for aborted in std::mem::take(&mut gathered.aborted) {
             self.log.note_aborted(aborted);
+        }
+        for debt in &gathered.marked {
+            self.settings.events.note(&Moment::Appended { debt: *debt, part: self.part });
         }
         let view = self.view();
         // Rule L: a run of closing markers that starts where everything is published may be shown before its own
