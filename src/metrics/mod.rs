@@ -48,6 +48,7 @@ pub struct Metrics {
     disk_free_bytes: IntGauge,
     disk_space_low: IntGauge,
     disk_reserve_spent: IntCounter,
+    trace_spans_dropped: IntCounter,
 }
 
 #[derive(Debug)]
@@ -119,8 +120,14 @@ impl Metrics {
             disk_free_bytes: table.int_gauge("disk_free_bytes", "Bytes that may still be written")?,
             disk_space_low: table.int_gauge("disk_space_low", "1 while records are refused for want of space")?,
             disk_reserve_spent: table.counter("disk_reserve_spent_total", "Times the reserve was given up")?,
+            trace_spans_dropped: table.counter("trace_spans_dropped_total", "Spans that reached no collector")?,
             registry: table.0,
         })
+    }
+
+    /// Spans were lost: no room in the queue, or no collector.
+    pub fn trace_spans_dropped(&self, count: u64) {
+        self.trace_spans_dropped.inc_by(count);
     }
 
     /// Somebody was fenced.

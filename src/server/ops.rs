@@ -15,16 +15,18 @@ use crate::net::{End, Observer};
 use crate::runtime::broker::Broker;
 use crate::runtime::partition::published::{Availability, Published};
 use crate::runtime::post::LedgerGauges;
+use crate::telemetry::Traces;
 use crate::wire::Api;
 
 /// The broker as the admin port sees it.
 pub(super) struct Ops {
     broker: Arc<Broker>,
+    traces: Option<Arc<Traces>>,
 }
 
 impl Ops {
-    pub(super) fn new(broker: Arc<Broker>) -> Self {
-        Self { broker }
+    pub(super) fn new(broker: Arc<Broker>, traces: Option<Arc<Traces>>) -> Self {
+        Self { broker, traces }
     }
 
     /// How far each topic's last stable offset is behind its watermark: the worst of its partitions.
@@ -96,6 +98,9 @@ impl Admin for Ops {
     fn before_scrape(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
             let metrics = self.broker.metrics();
+            if let Some(traces) = &self.traces {
+                metrics.trace_spans_dropped(traces.take_dropped());
+            }
             if let Err(error) = metrics.set_stable_lag(self.lags()) {
                 tracing::warn!(%error, "lag of last stable offsets not shown");
             }
