@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use oncelog::config::{Command, Config, ConfigError, Flags, Loaded, Surroundings, Txn, flags};
 use oncelog::http::{probe, txn};
-use oncelog::{server, telemetry};
+use oncelog::server;
+use oncelog::telemetry::{self, Traces};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -93,7 +95,7 @@ fn show(loaded: &Loaded) -> io::Result<()> {
 }
 
 fn serve(loaded: Loaded) -> Result<(), Failure> {
-    telemetry::init(&loaded.config.log).map_err(Failure::System)?;
+    let telemetry = telemetry::init(&loaded.config).map_err(Failure::System)?;
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }
@@ -103,13 +105,14 @@ fn serve(loaded: Loaded) -> Result<(), Failure> {
         .thread_name("oncelog")
         .build()
         .map_err(|error| Failure::System(format!("the threads that serve clients cannot start: {error}")))?;
-    let ended = runtime.block_on(until_told(loaded.config));
+    let ended = runtime.block_on(until_told(loaded.config, telemetry.traces()));
     runtime.shutdown_timeout(FAREWELL);
+    telemetry.finish();
     ended
 }
 
 /// The first SIGTERM or SIGINT asks for a clean end; a second one does not wait for it.
-async fn until_told(config: Config) -> Result<(), Failure> {
+async fn until_told(config: Config, traces: Option<Arc<Traces>>) -> Result<(), Failure> {
     let listen = |kind| {
         signal(kind).map_err(|error| Failure::System(format!("the system's signals cannot be listened to: {error}")))
     };
@@ -124,7 +127,7 @@ async fn until_told(config: Config) -> Result<(), Failure> {
     // The sender says what it has to say by being dropped.
     let stopping = async { stopping.await.unwrap_or_default() };
     tokio::select! {
-        ended = server::run(config, stopping) => Ok(ended?),
+        ended = server::run(config, traces, stopping) => Ok(ended?),
         () = told => Err(Failure::System("asked to stop a second time: ended without finishing".to_owned())),
     }
 }

@@ -64,6 +64,7 @@ pub struct Metrics {
     groups: Groups,
     fetches: Fetches,
     storage: Storage,
+    trace_spans_dropped: IntCounter,
 }
 
 /// What consumers are given.
@@ -101,8 +102,14 @@ impl Metrics {
             groups: Groups::new(&table, dropped)?,
             fetches: Fetches::new(&table)?,
             storage: Storage::new(&table)?,
+            trace_spans_dropped: table.counter("trace_spans_dropped_total", "Spans that reached no collector")?,
             registry: table.0,
         })
+    }
+
+    /// Spans were lost: no room in the queue, or no collector.
+    pub fn trace_spans_dropped(&self, count: u64) {
+        self.trace_spans_dropped.inc_by(count);
     }
 
     /// Sets whether clients can be served.

@@ -76,6 +76,7 @@ fn every_series_of_a_closed_set_is_there_from_the_start() {
         "oncelog_disk_free_bytes",
         "oncelog_disk_space_low",
         "oncelog_disk_reserve_spent_total",
+        "oncelog_trace_spans_dropped_total",
     ];
     for name in zero {
         assert_eq!(series.get(name), Some(&0.0), "{name}");
@@ -159,6 +160,7 @@ fn each_deed_moves_its_own_series() {
         (|m| m.set_disk(9, 1, false), "oncelog_disk_free_bytes"),
         (|m| m.set_disk(9, 0, true), "oncelog_disk_space_low"),
         (Metrics::disk_reserve_spent, "oncelog_disk_reserve_spent_total"),
+        (|m| m.trace_spans_dropped(1), "oncelog_trace_spans_dropped_total"),
         (|m| m.set_transactions(&[(TransactionState::Ongoing, 1)]), "oncelog_transactions{state=\"ongoing\"}"),
     ];
     for (deed, name) in table {

@@ -26,3 +26,4 @@ mod retention;
 mod sessions;
 mod smoke;
 mod tool_markers;
+mod tracing;
