@@ -399,7 +399,7 @@ fn commands_with_flags_of_their_own() {
     };
     let (a, b) = (HostPort::new("a", 1), HostPort::new("::1", 2));
     for (line, want) in [
-        ("doctor --bootstrap a:1", doctor(&[a.clone()], false, 30)),
+        ("doctor --bootstrap a:1", doctor(std::slice::from_ref(&a), false, 30)),
         ("doctor --transaction --bootstrap a:1,[::1]:2 --timeout-s=5", doctor(&[a.clone(), b], true, 5)),
         ("demo --bootstrap a:1", Command::Demo(Demo { bootstrap: vec![a.clone()], length: None })),
         (
