@@ -47,6 +47,7 @@ fn act() -> Result<(), Failure> {
         Command::Serve => serve(load(&flags)?),
         Command::Config => Ok(show(&load(&flags)?)?),
         Command::Healthcheck => probe::ready(&load(&flags)?.config.admin.bind).map_err(Failure::Health),
+        Command::Doctor(_) | Command::Demo(_) => Err(Failure::System("this command is not built in yet".to_owned())),
         Command::Version => Ok(writeln!(io::stdout(), "oncelog {}", env!("CARGO_PKG_VERSION"))?),
         Command::Help => Ok(io::stdout().write_all(flags::HELP.as_bytes())?),
     }
