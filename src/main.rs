@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use oncelog::config::{Command, Config, ConfigError, Flags, Loaded, Surroundings, flags};
 use oncelog::http::probe;
-use oncelog::{server, telemetry};
+use oncelog::{demo, doctor, server, telemetry};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -23,6 +23,10 @@ enum Failure {
     Start(#[from] server::StartError),
     #[error("not healthy: {0}")]
     Health(String),
+    #[error("{0}")]
+    Doctor(#[from] doctor::Unwell),
+    #[error("{0}")]
+    Demo(#[from] demo::Stopped),
     #[error("{0}")]
     System(String),
     #[error("cannot write to standard output: {0}")]
@@ -47,7 +51,8 @@ fn act() -> Result<(), Failure> {
         Command::Serve => serve(load(&flags)?),
         Command::Config => Ok(show(&load(&flags)?)?),
         Command::Healthcheck => probe::ready(&load(&flags)?.config.admin.bind).map_err(Failure::Health),
-        Command::Doctor(_) | Command::Demo(_) => Err(Failure::System("this command is not built in yet".to_owned())),
+        Command::Doctor(own) => Ok(doctor::run(&own, &mut io::stdout())?),
+        Command::Demo(own) => Ok(demo::run(&own, &mut io::stdout())?),
         Command::Version => Ok(writeln!(io::stdout(), "oncelog {}", env!("CARGO_PKG_VERSION"))?),
         Command::Help => Ok(io::stdout().write_all(flags::HELP.as_bytes())?),
     }

@@ -32,6 +32,9 @@ const BUCKETS: &[f64] =
 /// Seconds, for what a transaction takes.
 const LONG_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0];
 
+const WRONG_DOORS: &str =
+    "Connections from other machines to a listener that tells its clients to connect to their own";
+
 /// The broker's metrics. One for the process, shared by reference.
 #[derive(Debug)]
 pub struct Metrics {
@@ -41,6 +44,7 @@ pub struct Metrics {
     producers: Producers,
     requests: Requests,
     connections: Gauges<ListenerName>,
+    wrong_doors: Counters<ListenerName>,
     fsync: Histograms<SyncedFile>,
     partitions_offline: IntGauge,
     log_verified_bytes: IntCounter,
@@ -109,6 +113,7 @@ impl Metrics {
             producers: Producers::new(&table)?,
             requests: Requests::new(&table, apis)?,
             connections: table.gauges("connections", "Open connections", "listener")?,
+            wrong_doors: table.counters("wrong_door_connections_total", WRONG_DOORS, "listener")?,
             fsync: table.histograms(("fsync_duration_seconds", "Time one sync took"), "file", BUCKETS)?,
             partitions_offline: table.int_gauge("partitions_offline", "Partitions that cannot be served: damaged")?,
             log_verified_bytes: table.counter("log_verified_bytes_total", "Bytes of logs verified by recoveries")?,
@@ -198,6 +203,11 @@ impl Metrics {
     /// A connection was closed.
     pub fn connection_closed(&self, listener: ListenerName) {
         self.connections.add(listener, -1);
+    }
+
+    /// A connection came from another machine through a listener whose clients are told to connect to their own.
+    pub fn wrong_door(&self, listener: ListenerName) {
+        self.wrong_doors.inc(listener);
     }
 
     /// A sync came back.

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::wrong_door::WrongDoor;
 use crate::api::service::Peer;
 use crate::config::ListenerName;
 use crate::engine::TopicName;
@@ -115,11 +116,12 @@ impl Admin for Ops {
 /// Counts what happens at the edge.
 pub(super) struct Watcher {
     broker: Arc<Broker>,
+    wrong_door: WrongDoor,
 }
 
 impl Watcher {
-    pub(super) fn new(broker: Arc<Broker>) -> Self {
-        Self { broker }
+    pub(super) fn new(broker: Arc<Broker>, wrong_door: WrongDoor) -> Self {
+        Self { broker, wrong_door }
     }
 }
 
@@ -129,7 +131,9 @@ fn door(peer: &Peer) -> ListenerName {
 
 impl Observer for Watcher {
     fn opened(&self, peer: &Peer) {
-        self.broker.metrics().connection_opened(door(peer));
+        let metrics = self.broker.metrics();
+        metrics.connection_opened(door(peer));
+        self.wrong_door.judge(door(peer), peer.address.ip(), metrics);
     }
 
     fn closed(&self, peer: &Peer, _end: &End) {
