@@ -5,13 +5,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oncelog::config::{Command, Config, ConfigError, Flags, Loaded, Surroundings, flags};
-use oncelog::http::probe;
+use oncelog::config::{Command, Config, ConfigError, Flags, Loaded, Surroundings, Txn, flags};
+use oncelog::http::{probe, txn};
 use oncelog::server;
 use oncelog::telemetry::{self, Traces};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How long the end waits for threads that are still reading files.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -49,9 +53,22 @@ fn act() -> Result<(), Failure> {
         Command::Serve => serve(load(&flags)?),
         Command::Config => Ok(show(&load(&flags)?)?),
         Command::Healthcheck => probe::ready(&load(&flags)?.config.admin.bind).map_err(Failure::Health),
+        Command::Txn(txn) => ask(&txn, &flags),
+        Command::Doctor(_) | Command::Demo(_) => Err(Failure::System("this command is not built in yet".to_owned())),
         Command::Version => Ok(writeln!(io::stdout(), "oncelog {}", env!("CARGO_PKG_VERSION"))?),
         Command::Help => Ok(io::stdout().write_all(flags::HELP.as_bytes())?),
     }
+}
+
+/// Asks the broker that is named, or the one that this configuration describes.
+fn ask(own: &Txn, flags: &Flags) -> Result<(), Failure> {
+    let admin = match &own.admin {
+        Some(admin) => admin.clone(),
+        None => load(flags)?.config.admin.bind,
+    };
+    let operator = std::env::var("USER").unwrap_or_else(|_| "oncelog txn".to_owned());
+    let text = txn::run(own, &admin, &operator).map_err(Failure::System)?;
+    Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
 /// Lets the process have as many files open as it is allowed to: each segment that is read and each client takes one.

@@ -20,7 +20,8 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
     let group = GroupId::from(request.group_id.as_str());
     call.note(Fact::Transaction(&request.transactional_id));
     call.note(Fact::Producer(producer));
-    let verdict = ctx.broker.add_to_txn(id, producer, Addition::Group(group)).await;
+    let verdict = ctx.broker.add_to_txn(id.clone(), producer, Addition::Group(group)).await;
+    call.spoke_for(ctx, &id, verdict.is_ok());
     let code = Codes::new(ctx, call).of(verdict.err());
     call.encode(&AddOffsetsToTxnResponse::default().with_error_code(code))
 }

@@ -32,7 +32,8 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Err(verdicts) => verdicts,
         Ok(found) => {
             let parts = found.iter().copied().collect();
-            let verdict = ctx.broker.add_to_txn(id, producer, Addition::Parts(parts)).await;
+            let verdict = ctx.broker.add_to_txn(id.clone(), producer, Addition::Parts(parts)).await;
+            call.spoke_for(ctx, &id, verdict.is_ok());
             vec![verdict.err(); found.len()]
         }
     };

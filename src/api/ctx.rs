@@ -8,7 +8,7 @@ use kafka_protocol::protocol::{Decodable, Encodable};
 use super::service::{Incoming, Peer, Reply};
 use super::traces::{Fact, Trace};
 use crate::config::Config;
-use crate::engine::Refusal;
+use crate::engine::{Refusal, TransactionalId};
 use crate::runtime::broker::Broker;
 use crate::wire::{Api, codes};
 
@@ -69,6 +69,13 @@ impl Call {
     pub fn note_places<'p>(&self, places: impl Iterator<Item = (&'p str, i32)>) {
         if self.trace.is_some() {
             places.for_each(|(topic, index)| self.note(Fact::Place { topic, index }));
+        }
+    }
+
+    /// The client spoke for a transactional id; if it was heard, operators can be told who it is.
+    pub(super) fn spoke_for(&self, ctx: &Ctx, id: &TransactionalId, was_heard: bool) {
+        if was_heard {
+            ctx.broker.note_caller(id, (self.client_id.as_deref(), self.peer.address));
         }
     }
 

@@ -17,6 +17,7 @@ use super::{Call, Ctx};
 use crate::engine::fetch::session::{Answered, Session, Told, Wanted};
 use crate::engine::fetch::{FETCH_MOST_BYTES, Isolation};
 use crate::engine::{PartId, Refusal, TopicName};
+use crate::metrics::Metrics;
 use crate::wire::codes::NONE;
 use crate::wire::fetch_response::{Partition, Writer};
 use open::{Asked, Seen};
@@ -130,9 +131,24 @@ async fn fetch(ctx: &Ctx, call: &Call, wanted: &[&Wanted], (isolation, wishes): 
         let at_once = is_over || seen.is_empty() || seen.iter().any(Seen::is_final);
         if at_once || enough(ctx, &mut asked, &seen, wishes).await {
             let served = read(ctx, call, &asked, seen, wishes).await;
+            wanted
+                .iter()
+                .zip(&served)
+                .for_each(|(wanted, served)| tell(ctx.broker.metrics(), wanted, served, isolation));
             return asked.iter().zip(served).map(|(asked, served)| Found { part: asked.part(), served }).collect();
         }
         is_over = !changed(&mut asked, patience.as_mut()).await;
+    }
+}
+
+/// Counts what a partition is answered with.
+fn tell(metrics: &Metrics, wanted: &Wanted, served: &Served, isolation: Isolation) {
+    let Served::Records { bounds, aborted, records } = served else { return };
+    if !records.is_empty() {
+        metrics.topic(&wanted.topic).fetched(u64::try_from(records.len()).unwrap_or(0));
+        metrics.aborted_ranges(aborted.as_ref().map_or(0, |ranges| u64::try_from(ranges.len()).unwrap_or(0)));
+    } else if isolation == Isolation::ReadCommitted && bounds.limit(isolation) < bounds.watermark {
+        metrics.fetch_held();
     }
 }
 

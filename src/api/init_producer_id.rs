@@ -18,6 +18,9 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         call.note(Fact::Transaction(id));
     }
     let outcome = own(ctx, &request).await;
+    if let Some(id) = &request.transactional_id {
+        call.spoke_for(ctx, &TransactionalId::from(id.as_str()), outcome.is_ok());
+    }
     if let Ok(producer) = outcome {
         call.note(Fact::Producer(producer));
     }

@@ -53,6 +53,15 @@ impl Clock {
         }
     }
 
+    /// The monotonic clock, as exactly as it goes: for measuring how long something took, never for deciding.
+    #[must_use]
+    pub fn exact(&self) -> Duration {
+        match &self.0 {
+            Source::System { start } => start.elapsed(),
+            Source::Manual(manual) => Duration::from_millis(u64::try_from(manual.now.lock().mono_ms).unwrap_or(0)),
+        }
+    }
+
     /// How long a thread that has nothing to do before `deadline_ms` (monotonic) may sleep: zero when it has passed.
     ///
     /// `None` on a manual clock: sleep until woken, and let [`Clock::subscribe`] do the waking.

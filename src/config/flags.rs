@@ -5,8 +5,12 @@ use std::path::PathBuf;
 
 use super::ConfigError;
 
+mod own;
+
+pub use own::{Demo, Doctor, Txn, TxnWish};
+
 /// What the program is asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Run the broker.
     Serve,
@@ -14,6 +18,12 @@ pub enum Command {
     Config,
     /// Ask a running broker whether it is ready.
     Healthcheck,
+    /// Ask a running broker about its transactions.
+    Txn(Txn),
+    /// Find out whether clients can reach a broker.
+    Doctor(Doctor),
+    /// Put a load on a broker that shows all it can do.
+    Demo(Demo),
     /// Print the version.
     Version,
     /// Print how to use the program.
@@ -39,6 +49,9 @@ commands
   serve         run the broker (when no command is given)
   config        print every setting, its value and where it came from
   healthcheck   ask the broker at admin.bind whether it is ready; exit 0 if it is
+  txn           ask a broker about its transactions: list, show ID, blocked, abort ID, fence ID
+  doctor        find out what clients of a broker are told, and whether they can connect there; exit 0 if they can
+  demo          put a load on a broker that commits, aborts, hangs and is fenced, until it is told to stop
 
 flags
   --config FILE      read FILE instead of oncelog.toml
@@ -46,6 +59,22 @@ flags
   --set KEY=VALUE    set one setting, such as topics.default_partitions=6; may be repeated
   --version, -V      print the version
   --help, -h         print this
+
+flags of txn
+  --admin HOST:PORT        the broker's admin port; admin.bind if it is not given
+  --json                   print what the broker answers
+  --state STATE            list: those in this state, such as Ongoing; may be repeated
+  --prefix TEXT            list: those whose id begins with it
+  --longer-than-s N        list: those open for longer than N seconds
+
+flags of doctor
+  --bootstrap HOST:PORT,…  where clients connect first; needed
+  --transaction            also commit a transaction, abort another, and read back what should be there
+  --timeout-s N            give up after N seconds (30)
+
+flags of demo
+  --bootstrap HOST:PORT,…  where it connects first; needed
+  --seconds N              stop after N seconds
 
 Settings come from oncelog.toml, then the environment (ONCELOG_TOPICS__AUTO_CREATE is topics.auto_create), then flags.
 ";
@@ -70,10 +99,17 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Command, Flags
             }
             Long("set") => flags.set.push(setting(&text(parser.value().map_err(wrong)?)?)?),
             Value(word) if command.is_none() => command = Some(named(&text(word)?)?),
-            Short(_) | Long(_) | Value(_) => return Err(wrong(arg.unexpected())),
+            Long(flag) => {
+                let flag = flag.to_owned();
+                own::take(command.as_mut(), &flag, &mut parser)?;
+            }
+            Value(word) => own::take_word(command.as_mut(), text(word)?)?,
+            Short(_) => return Err(wrong(arg.unexpected())),
         }
     }
-    Ok((command.unwrap_or(Command::Serve), flags))
+    let command = command.unwrap_or(Command::Serve);
+    own::check(&command, &flags)?;
+    Ok((command, flags))
 }
 
 fn setting(written: &str) -> Result<(String, String, String), ConfigError> {
@@ -88,9 +124,14 @@ fn named(word: &str) -> Result<Command, ConfigError> {
         "serve" => Ok(Command::Serve),
         "config" => Ok(Command::Config),
         "healthcheck" => Ok(Command::Healthcheck),
+        "txn" => Ok(Command::Txn(Txn::default())),
+        "doctor" => Ok(Command::Doctor(Doctor::default())),
+        "demo" => Ok(Command::Demo(Demo::default())),
         "version" => Ok(Command::Version),
         "help" => Ok(Command::Help),
-        _ => Err(ConfigError(format!("{word:?} is not a command: write serve, config or healthcheck"))),
+        _ => Err(ConfigError(format!(
+            "{word:?} is not a command: write serve, config, healthcheck, txn, doctor or demo"
+        ))),
     }
 }
 

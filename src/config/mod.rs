@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use address::{Advertised, HostPort};
-pub use flags::{Command, Flags};
+pub use flags::{Command, Flags, Txn, TxnWish};
 pub use sources::{Origin, Surroundings};
 pub use traces::{Endpoint, Ratio, Tracing};
 

@@ -1,29 +1,38 @@
-//! The admin port: metrics and health over HTTP/1.1.
+//! The admin port: metrics, health, and what operators ask, over HTTP/1.1.
 //!
 //! Nothing here can hold the broker up: requests have no body worth reading, heads are small and must come in time, and
 //! there are only so many connections.
 
+mod ask;
 mod health;
 pub mod probe;
+mod routes;
+pub mod txn;
+pub mod v1;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::metrics::{self, Metrics};
+use crate::metrics::Metrics;
+use v1::{Acted, Action, Blocked, Filter, ListenerShown, NotActed, Page, Transaction, Who};
+
+/// An answer that may take a moment.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What the admin port needs from the broker. Called often and from any thread; must not block.
 pub trait Admin: Send + Sync {
@@ -31,10 +40,25 @@ pub trait Admin: Send + Sync {
     fn readiness(&self) -> Readiness;
 
     /// Sets the gauges that are read off the broker's state, just before they are shown.
-    fn before_scrape(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    fn before_scrape(&self) -> Pending<'_, ()>;
 
     /// The broker's metrics.
     fn metrics(&self) -> &Metrics;
+
+    /// Transactional ids and their transactions, the one open for longest first; `None` while the broker stops.
+    fn transactions(&self, filter: Filter) -> Pending<'_, Option<Page<Transaction>>>;
+
+    /// One of them, if it is known.
+    fn transaction(&self, id: String) -> Pending<'_, Option<Transaction>>;
+
+    /// Partitions whose read_committed readers are held back, and by whom; the one held back for longest first.
+    fn blocked(&self) -> Pending<'_, Page<Blocked>>;
+
+    /// The doors, and what clients are told behind them.
+    fn listeners(&self) -> Vec<ListenerShown>;
+
+    /// Does what an operator asks for.
+    fn act(&self, action: Action, id: String, who: Who) -> Pending<'_, Result<Acted, NotActed>>;
 }
 
 /// Whether clients can be served.
@@ -70,10 +94,10 @@ pub async fn serve(listener: TcpListener, admin: Arc<dyn Admin>, mut stop: watch
         };
         tokio::select! {
             (place, accepted) = next => match accepted {
-                Ok((socket, _)) => {
+                Ok((socket, peer)) => {
                     let (admin, stop) = (Arc::clone(&admin), stop.clone());
                     connections.spawn(async move {
-                        connection(socket, admin, stop).await;
+                        connection((socket, peer), admin, stop).await;
                         drop(place);
                     });
                 }
@@ -99,10 +123,10 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     }
 }
 
-async fn connection(socket: TcpStream, admin: Arc<dyn Admin>, mut stop: watch::Receiver<bool>) {
+async fn connection((socket, peer): (TcpStream, SocketAddr), admin: Arc<dyn Admin>, mut stop: watch::Receiver<bool>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let admin = Arc::clone(&admin);
-        async move { Ok::<_, Infallible>(route(&*admin, request.method(), request.uri().path()).await) }
+        async move { Ok::<_, Infallible>(routes::route(&*admin, &request, peer).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -123,43 +147,6 @@ async fn connection(socket: TcpStream, admin: Arc<dyn Admin>, mut stop: watch::R
         // A scraper that hangs up in the middle is not worth more.
         Ok(Err(error)) => tracing::debug!(%error, "a connection to the admin port ended early"),
         Err(_) => tracing::debug!("a connection to the admin port was open too long"),
-    }
-}
-
-/// The pages there are.
-enum Page {
-    Metrics,
-    Live,
-    Ready,
-}
-
-/// What a path answers.
-async fn route(admin: &dyn Admin, method: &Method, path: &str) -> Response<Full<Bytes>> {
-    let page = match path {
-        "/metrics" => Page::Metrics,
-        "/livez" => Page::Live,
-        "/readyz" => Page::Ready,
-        _ => {
-            return text(StatusCode::NOT_FOUND, "not found: /metrics, /livez and /readyz are here\n");
-        }
-    };
-    if method != Method::GET {
-        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here\n");
-        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
-        return refused;
-    }
-    match page {
-        Page::Metrics => scrape(admin).await,
-        Page::Live => health::live(),
-        Page::Ready => health::ready(&admin.readiness()),
-    }
-}
-
-async fn scrape(admin: &dyn Admin) -> Response<Full<Bytes>> {
-    admin.before_scrape().await;
-    match admin.metrics().render() {
-        Ok(body) => answer(StatusCode::OK, metrics::CONTENT_TYPE, body),
-        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("metrics cannot be shown: {error}\n")),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::config::{Config, HostPort};
 struct Broker {
     readiness: Mutex<Readiness>,
     metrics: Metrics,
+    acted: Mutex<Vec<String>>,
 }
 
 impl Admin for Broker {
@@ -15,13 +16,61 @@ impl Admin for Broker {
         self.readiness.lock().clone()
     }
 
-    fn before_scrape(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+    fn before_scrape(&self) -> Pending<'_, ()> {
         self.metrics.set_partitions_offline(3);
         Box::pin(async {})
     }
 
     fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    fn transactions(&self, filter: Filter) -> Pending<'_, Option<Page<Transaction>>> {
+        Box::pin(async move {
+            let items = ["b", "a"].map(transaction).into_iter();
+            let items: Vec<Transaction> =
+                items.filter(|txn| filter.takes(&txn.state, &txn.transactional_id)).take(filter.limit).collect();
+            Some(Page { total: items.len(), items })
+        })
+    }
+
+    fn transaction(&self, id: String) -> Pending<'_, Option<Transaction>> {
+        Box::pin(async move { Some(transaction(&id)).filter(|txn| txn.transactional_id == "a/b") })
+    }
+
+    fn blocked(&self) -> Pending<'_, Page<Blocked>> {
+        Box::pin(async { Page { total: 0, items: Vec::new() } })
+    }
+
+    fn listeners(&self) -> Vec<ListenerShown> {
+        vec![ListenerShown { name: "external".to_owned(), bind: "x:1".to_owned(), advertised: "y:2".to_owned() }]
+    }
+
+    fn act(&self, action: Action, id: String, who: Who) -> Pending<'_, Result<Acted, NotActed>> {
+        self.acted.lock().push(format!("{} {id} {}", action.name(), who.operator));
+        Box::pin(async move {
+            match id.as_str() {
+                "unknown" => Err(NotActed::Unknown),
+                "idle" => Err(NotActed::Conflict("nothing is open".to_owned())),
+                _ => Ok(Acted { action: action.name().to_owned(), transaction: Some(transaction(&id)) }),
+            }
+        })
+    }
+}
+
+fn transaction(id: &str) -> Transaction {
+    Transaction {
+        transactional_id: id.to_owned(),
+        state: "Ongoing".to_owned(),
+        producer_id: 7,
+        producer_epoch: 1,
+        client: None,
+        started_unix_ms: Some(5),
+        age_ms: Some(6),
+        timeout_ms: 60_000,
+        time_left_ms: Some(59_994),
+        partitions: Vec::new(),
+        groups: Vec::new(),
     }
 }
 
@@ -36,7 +85,11 @@ async fn start() -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let readiness = Mutex::new(Readiness { ready: true, reasons: Vec::new() });
-    let broker = Arc::new(Broker { readiness, metrics: Metrics::new(&Config::builtin(), &[]).unwrap() });
+    let broker = Arc::new(Broker {
+        readiness,
+        metrics: Metrics::new(&Config::builtin(), &[]).unwrap(),
+        acted: Mutex::default(),
+    });
     let (stop, stopping) = watch::channel(false);
     #[expect(clippy::disallowed_methods, reason = "the server under test")]
     let serving = tokio::spawn(serve(listener, Arc::clone(&broker) as Arc<dyn Admin>, stopping));
@@ -76,11 +129,38 @@ async fn each_path_answers_what_it_should() {
         ("GET", "/metrics/../livez", "HTTP/1.1 404 Not Found", "not found"),
         ("POST", "/metrics", "HTTP/1.1 405 Method Not Allowed", "only GET"),
         ("DELETE", "/livez", "allow: GET\r\n", "only GET"),
+        ("GET", "/v1/transactions", "content-type: application/json\r\n", "\"total\": 2"),
+        ("GET", "/v1/transactions?prefix=b", "HTTP/1.1 200 OK", "\"transactional_id\": \"b\""),
+        ("GET", "/v1/transactions?state=empty", "HTTP/1.1 200 OK", "\"total\": 0"),
+        ("GET", "/v1/transactions?age=1", "HTTP/1.1 400 Bad Request", "age is not a filter"),
+        ("GET", "/v1/transactions/a%2Fb", "HTTP/1.1 200 OK", "\"time_left_ms\": 59994"),
+        ("GET", "/v1/transactions/c", "HTTP/1.1 404 Not Found", "no such transactional id"),
+        ("GET", "/v1/partitions/blocked", "HTTP/1.1 200 OK", "\"items\": []"),
+        ("GET", "/v1/listeners", "HTTP/1.1 200 OK", "\"advertised\": \"y:2\""),
+        ("GET", "/v1/transactions/a/abort", "allow: POST\r\n", "only POST"),
+        ("POST", "/v1/transactions/a/abort", "HTTP/1.1 403 Forbidden", "x-oncelog-operator"),
     ];
     for (method, path, head, body) in table {
         let answer = running.ask(method, path).await;
         assert!(answer.contains(head) && answer.contains(body), "{method} {path}: {answer}");
     }
+}
+
+#[tokio::test]
+async fn what_an_operator_asks_for_is_done_in_his_name() {
+    let running = start().await;
+    let head = "Host: x\r\nConnection: close\r\nX-Oncelog-Operator:  ada \r\nContent-Length: 0\r\n\r\n";
+    for (path, status, body) in [
+        ("a%2Fb/abort", "200 OK", "\"action\": \"abort\""),
+        ("a/fence", "200 OK", "\"action\": \"fence\""),
+        ("unknown/abort", "404 Not Found", "no such transactional id"),
+        ("idle/abort", "409 Conflict", "nothing is open"),
+    ] {
+        let answer = running.raw(format!("POST /v1/transactions/{path} HTTP/1.1\r\n{head}").as_bytes()).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(body), "{path}: {answer}");
+    }
+    let acted = running.broker.acted.lock().clone();
+    assert_eq!(acted, ["abort a/b ada", "fence a ada", "abort unknown ada", "abort idle ada"]);
 }
 
 #[tokio::test]

@@ -83,8 +83,6 @@ labels! {
         StorageFull = "storage_full",
         /// The partition is damaged; its marker is parked.
         PartitionDamaged = "partition_damaged",
-        /// The partition is not loaded, or its mailbox is full.
-        PartitionBusy = "partition_busy",
         /// Anything else.
         Other = "other",
     }
@@ -101,6 +99,70 @@ labels! {
         InvalidTxnState = "invalid_txn_state",
         /// The transaction is being ended.
         Concurrent = "concurrent",
+    }
+
+    /// What became of a marker that was to be written.
+    MarkerResult {
+        /// It is in the log.
+        Ok = "ok",
+        /// It could not be written; it is tried again.
+        Error = "error",
+    }
+
+    /// A part of the way from EndTxn to the transaction's end.
+    Phase {
+        /// From being asked to the decision being stored: partitions are sealed, and a commit's records synced.
+        Prepare = "prepare",
+        /// From there to every marker being written, as far as the answer waits for it.
+        Markers = "markers",
+        /// From there to every marker being on disk.
+        Complete = "complete",
+    }
+
+    /// What the coordinator said of a producer that a partition did not know.
+    Verified {
+        /// It may write.
+        Ok = "ok",
+        /// It may not.
+        Refused = "refused",
+    }
+
+    /// What must never be.
+    Invariant {
+        /// A transaction open in a log that the ledger knows nothing of.
+        OrphanTransaction = "orphan_transaction",
+        /// A last stable offset above its watermark.
+        StableAboveWatermark = "stable_above_watermark",
+        /// A watermark that was lower than before.
+        WatermarkMovedBack = "watermark_moved_back",
+    }
+
+    /// What an operator did by the admin port.
+    OperatorAction {
+        /// Aborted a transaction.
+        Abort = "abort",
+        /// Fenced the owner of a transactional id.
+        Fence = "fence",
+    }
+
+    /// A group's state, as tools are shown it.
+    GroupState {
+        /// No members.
+        Empty = "empty",
+        /// Members are joining.
+        PreparingRebalance = "preparing_rebalance",
+        /// The leader's assignment is awaited.
+        CompletingRebalance = "completing_rebalance",
+        /// At work.
+        Stable = "stable",
+    }
+
+    /// Which end of a partition a group's lag is counted to.
+    LagTo {
+        /// What read_committed members may have.
+        LastStableOffset = "last_stable_offset",
+        /// What all others may have.
+        Watermark = "watermark",
     }
 
     /// What was synced.

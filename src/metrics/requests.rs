@@ -26,6 +26,7 @@ pub(super) struct Requests {
     apis: BTreeMap<i16, Api>,
     unknown: Api,
     errors: IntCounterVec,
+    queue: Histogram,
 }
 
 impl Requests {
@@ -41,7 +42,9 @@ impl Requests {
             Ok(Api { name, requests, duration: duration.get_metric_with_label_values(&[name])? })
         };
         let known = apis.iter().map(|(key, name)| Ok((*key, api(name)?))).collect::<Result<_, Error>>()?;
-        Ok(Self { apis: known, unknown: api(UNKNOWN)?, errors })
+        let queue = "Time a request waited for room in memory before it was read";
+        let queue = table.histogram("request_queue_seconds", queue, BUCKETS)?;
+        Ok(Self { apis: known, unknown: api(UNKNOWN)?, errors, queue })
     }
 
     pub(super) fn answered(&self, key: i16, took: Duration) {
@@ -54,6 +57,10 @@ impl Requests {
         if let Ok(series) = self.errors.get_metric_with_label_values(&[self.api(key).name, &snake(refusal)]) {
             series.inc();
         }
+    }
+
+    pub(super) fn queued(&self, waited: Duration) {
+        self.queue.observe(waited.as_secs_f64());
     }
 
     fn api(&self, key: i16) -> &Api {

@@ -33,6 +33,10 @@ impl Table {
         self.add(IntGauge::with_opts(opts(name, help))?)
     }
 
+    pub(super) fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Result<Histogram, Error> {
+        self.add(Histogram::with_opts(shape(name, help, buckets))?)
+    }
+
     /// A gauge that is 1 and says what it has to say in its labels.
     pub(super) fn fact(&self, name: &str, help: &str, labels: &[(&str, &str)]) -> Result<(), Error> {
         let options = labels.iter().fold(opts(name, help), |all, (label, value)| all.const_label(*label, *value));

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::topics::{CAP, OTHER};
 use super::*;
+use crate::engine::{Now, Outcome};
 
 const APIS: &[(i16, &str)] = &[(0, "Produce"), (26, "EndTxn")];
 
@@ -39,7 +40,18 @@ fn every_series_of_a_closed_set_is_there_from_the_start() {
         "oncelog_fencing_events_total{reason=\"admin\"}",
         "oncelog_transaction_marker_write_retries_total{error=\"storage_full\"}",
         "oncelog_transaction_marker_write_retries_total{error=\"partition_damaged\"}",
-        "oncelog_transaction_marker_writes_total{type=\"commit\"}",
+        "oncelog_transaction_marker_writes_total{result=\"ok\",type=\"commit\"}",
+        "oncelog_transaction_marker_writes_total{result=\"error\",type=\"abort\"}",
+        "oncelog_transaction_commit_phase_seconds_count{phase=\"prepare\"}",
+        "oncelog_transaction_verifications_total{result=\"refused\"}",
+        "oncelog_invariant_violations_total{invariant=\"orphan_transaction\"}",
+        "oncelog_operator_actions_total{action=\"abort\"}",
+        "oncelog_pending_transactional_offset_commits",
+        "oncelog_produced_bytes_total{topic=\"(other)\"}",
+        "oncelog_group_lag_records{group=\"(other)\",to=\"last_stable_offset\"}",
+        "oncelog_groups{state=\"stable\"}",
+        "oncelog_fetch_sessions",
+        "oncelog_ready",
         "oncelog_requests_total{api=\"Produce\"}",
         "oncelog_requests_total{api=\"EndTxn\"}",
         "oncelog_requests_total{api=\"unknown\"}",
@@ -74,10 +86,20 @@ fn every_series_of_a_closed_set_is_there_from_the_start() {
     assert!(series.contains_key("process_resident_memory_bytes"));
 }
 
+/// Something that is told to the metrics.
+type Deed = fn(&Metrics);
+
 /// One deed, one series, by one.
+fn moved(table: &[(Deed, &str)]) {
+    for (deed, name) in table {
+        let metrics = metrics();
+        deed(&metrics);
+        assert_eq!(series(&metrics).get(*name), Some(&1.0), "{name}");
+    }
+}
+
 #[test]
 fn each_deed_moves_its_own_series() {
-    type Deed = fn(&Metrics);
     let table: &[(Deed, &str)] = &[
         (|m| m.fenced(FencingReason::InitProducerId), "oncelog_fencing_events_total{reason=\"init_producer_id\"}"),
         (Metrics::duplicate_batch, "oncelog_producer_duplicate_batches_total"),
@@ -93,7 +115,54 @@ fn each_deed_moves_its_own_series() {
             |m| m.marker_retried(MarkerError::StorageFull),
             "oncelog_transaction_marker_write_retries_total{error=\"storage_full\"}",
         ),
-        (|m| m.marker_written(Outcome::Commit), "oncelog_transaction_marker_writes_total{type=\"commit\"}"),
+        (
+            |m| m.marker_written(Outcome::Commit, MarkerResult::Ok),
+            "oncelog_transaction_marker_writes_total{result=\"ok\",type=\"commit\"}",
+        ),
+        (
+            |m| m.phase(Phase::Markers, Duration::ZERO),
+            "oncelog_transaction_commit_phase_seconds_count{phase=\"markers\"}",
+        ),
+        (
+            |m| m.verified(Verified::Refused, Duration::ZERO),
+            "oncelog_transaction_verifications_total{result=\"refused\"}",
+        ),
+        (|m| m.request_queued(Duration::ZERO), "oncelog_request_queue_seconds_count"),
+        (|m| m.ledger_refused(), "oncelog_transaction_log_append_retries_total"),
+        (
+            |m| m.invariant_violated(Invariant::WatermarkMovedBack),
+            "oncelog_invariant_violations_total{invariant=\"watermark_moved_back\"}",
+        ),
+        (|m| m.operator_acted(OperatorAction::Fence), "oncelog_operator_actions_total{action=\"fence\"}"),
+    ];
+    moved(table);
+}
+
+#[test]
+fn each_look_sets_its_own_series() {
+    let table: &[(Deed, &str)] = &[
+        (|m| m.fetch_held(), "oncelog_read_committed_fetches_held_total"),
+        (|m| m.aborted_ranges(1), "oncelog_aborted_ranges_sent_total"),
+        (|m| m.set_fetch_sessions(1, 0), "oncelog_fetch_sessions"),
+        (|m| m.set_fetch_sessions(0, 1), "oncelog_fetch_sessions_evicted_total"),
+        (|m| m.set_groups(&[(GroupState::Stable, 1)], 0), "oncelog_groups{state=\"stable\"}"),
+        (|m| m.set_groups(&[], 1), "oncelog_group_members"),
+        (|m| m.set_ready(true), "oncelog_ready"),
+        (|m| m.started(Duration::from_secs(1)), "oncelog_start_duration_seconds"),
+        (|m| m.set_catalog(1, 0), "oncelog_topics"),
+        (|m| m.set_catalog(0, 1), "oncelog_partitions"),
+        (|m| m.set_held_back(&HeldBack { partitions: 1, ..HeldBack::default() }), "oncelog_partitions_held_back"),
+        (
+            |m| m.set_held_back(&HeldBack { late: 1, ..HeldBack::default() }),
+            "oncelog_partitions_with_late_transactions",
+        ),
+        (|m| m.set_held_back(&HeldBack { producers: 1, ..HeldBack::default() }), "oncelog_producer_ids"),
+        (|m| m.set_log_sizes(&LogSizes { bytes: 1, ..LogSizes::default() }), "oncelog_log_bytes"),
+        (|m| m.set_log_sizes(&LogSizes { segments: 1, ..LogSizes::default() }), "oncelog_log_segments"),
+        (|m| m.set_log_sizes(&LogSizes { debt_bytes: 1, ..LogSizes::default() }), "oncelog_checkpoint_debt_bytes"),
+        (|m| m.topic(&TopicName::from("t")).produced(1, 7), "oncelog_produced_records_total{topic=\"t\"}"),
+        (|m| m.topic(&TopicName::from("t")).fetched(1), "oncelog_fetched_bytes_total{topic=\"t\"}"),
+        (|m| m.topic(&TopicName::from("t")).aborted(1, 7), "oncelog_aborted_batches_total{topic=\"t\"}"),
         (|m| m.request_answered(26, Duration::ZERO), "oncelog_requests_total{api=\"EndTxn\"}"),
         (|m| m.request_answered(999, Duration::ZERO), "oncelog_requests_total{api=\"unknown\"}"),
         (
@@ -104,17 +173,14 @@ fn each_deed_moves_its_own_series() {
         (|m| m.synced(SyncedFile::Ledger, Duration::ZERO), "oncelog_fsync_duration_seconds_count{file=\"ledger\"}"),
         (|m| m.set_partitions_offline(1), "oncelog_partitions_offline"),
         (|m| m.log_verified(1), "oncelog_log_verified_bytes_total"),
-        (|m| m.set_disk(1, false), "oncelog_disk_free_bytes"),
-        (|m| m.set_disk(0, true), "oncelog_disk_space_low"),
+        (|m| m.set_disk(1, 0, false), "oncelog_disk_total_bytes"),
+        (|m| m.set_disk(9, 1, false), "oncelog_disk_free_bytes"),
+        (|m| m.set_disk(9, 0, true), "oncelog_disk_space_low"),
         (Metrics::disk_reserve_spent, "oncelog_disk_reserve_spent_total"),
         (|m| m.trace_spans_dropped(1), "oncelog_trace_spans_dropped_total"),
         (|m| m.set_transactions(&[(TransactionState::Ongoing, 1)]), "oncelog_transactions{state=\"ongoing\"}"),
     ];
-    for (deed, name) in table {
-        let metrics = metrics();
-        deed(&metrics);
-        assert_eq!(series(&metrics).get(*name), Some(&1.0), "{name}");
-    }
+    moved(table);
 }
 
 #[test]
@@ -138,6 +204,37 @@ fn what_is_open_shows_while_it_is_open() {
     let over = series(&metrics);
     assert_eq!(over.get("oncelog_transaction_open_age_seconds_max"), Some(&0.0));
     assert_eq!(over.get("oncelog_transaction_oldest_open_start_timestamp_seconds"), Some(&0.0));
+}
+
+#[test]
+fn a_topic_keeps_its_counters_while_it_exists_and_late_ones_share_one_series() {
+    let metrics = metrics();
+    let names: Vec<TopicName> = (0..=CAP).map(|i| TopicName::from(format!("t-{i}"))).collect();
+    names.iter().for_each(|name| metrics.topic(name).produced(2, 30));
+    let full = series(&metrics);
+    let of = |series: &BTreeMap<String, f64>, topic: &str| {
+        series.get(&format!("oncelog_produced_records_total{{topic=\"{topic}\"}}")).copied()
+    };
+    assert_eq!((of(&full, "t-0"), of(&full, "t-199"), of(&full, "t-200")), (Some(2.0), Some(2.0), None));
+    assert_eq!(of(&full, OTHER), Some(2.0));
+    metrics.keep_topics(|name| *name != names[3]);
+    metrics.topic(&names[CAP]).produced(5, 1);
+    let after = series(&metrics);
+    assert_eq!((of(&after, "t-3"), of(&after, "t-200")), (None, Some(5.0)));
+}
+
+#[test]
+fn groups_beyond_the_cap_share_one_sum() {
+    let metrics = metrics();
+    let lag = |n: usize| GroupLag { to_stable: 1, to_watermark: u64::try_from(n).unwrap() };
+    let many = (0..CAP + 3).map(|n| (GroupId::from(format!("g-{n}").as_str()), lag(n))).collect();
+    metrics.set_group_lag(many).unwrap();
+    let full = series(&metrics);
+    let of = |group: &str, to: &str| {
+        full.get(&format!("oncelog_group_lag_records{{group=\"{group}\",to=\"{to}\"}}")).copied()
+    };
+    assert_eq!((of("g-202", "watermark"), of("g-2", "watermark")), (Some(202.0), None));
+    assert_eq!((of(OTHER, "watermark"), of(OTHER, "last_stable_offset")), (Some(3.0), Some(3.0)));
 }
 
 #[test]

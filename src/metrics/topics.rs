@@ -32,10 +32,9 @@ pub(super) struct ByTopic {
 }
 
 impl ByTopic {
-    pub(super) fn new(table: &Table) -> Result<Self, Error> {
+    pub(super) fn new(table: &Table, dropped: IntCounter) -> Result<Self, Error> {
         let records = "partition_lso_lag_records";
         let seconds = "partition_lso_lag_seconds";
-        let dropped = "metrics_series_dropped_total";
         let by = &["topic"];
         let families = Self {
             records: table.open_gauges(
@@ -44,7 +43,7 @@ impl ByTopic {
                 by,
             )?,
             seconds: table.open_gauges(seconds, "Age of the oldest record held back, worst partition", by)?,
-            dropped: table.counter(dropped, "Series folded into another because their family was full")?,
+            dropped,
             filling: Mutex::new(()),
         };
         families.fill(Vec::new())?;

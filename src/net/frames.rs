@@ -106,7 +106,9 @@ async fn request<R: AsyncRead + Unpin>(
     length: usize,
     opening: Opening,
 ) -> Result<Work, End> {
+    let asked = tokio::time::Instant::now();
     let share = frames.while_connected(edge.budget.frame(length)).await?;
+    edge.observer.queued(asked.elapsed());
     let time = edge.limits.frame_time(length);
     let bytes = match tokio::time::timeout(time, frames.frame(length)).await {
         Ok(read) => read?,

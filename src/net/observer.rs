@@ -14,6 +14,8 @@ pub trait Observer: Send + Sync + 'static {
     fn closed(&self, _peer: &Peer, _end: &End) {}
     /// A connection could not be accepted.
     fn accept_failed(&self, _listener: &str) {}
+    /// A frame waited for so long until there was room for it in memory.
+    fn queued(&self, _waited: Duration) {}
     /// A request of this many bytes is started.
     fn started(&self, _api: Api, _bytes: usize) {}
     /// A request was answered with this many bytes, after `elapsed` from its start; none when acks = 0.

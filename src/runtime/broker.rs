@@ -17,7 +17,8 @@ use crate::engine::txn::Addition;
 use crate::engine::{
     Claim, GroupId, MemberId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
 };
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Verified};
+use crate::runtime::callers::Callers;
 use crate::runtime::mailroom::Waiting;
 use crate::runtime::post::{
     Answer, Append, Command, CommitOffsets, Created, LedgerGauges, LedgerLetter, PartLetter, Post, Produced,
@@ -38,6 +39,7 @@ pub struct Broker {
     defaults: Defaults,
     pub(super) reads: Reads,
     pub(super) fetches: FetchSessions,
+    pub(super) callers: Callers,
     settings: InEffect,
     stopping: watch::Sender<bool>,
 }
@@ -90,6 +92,7 @@ impl Broker {
             defaults,
             reads: Reads::default(),
             fetches: FetchSessions::default(),
+            callers: Callers::default(),
             settings: InEffect::default(),
             stopping: watch::Sender::new(false),
         }
@@ -374,7 +377,10 @@ impl Broker {
         let (Some(id), Some(producer)) = (batch.id.clone(), batch.header.producer()) else {
             return Err(refused(Refusal::InvalidTxnState));
         };
+        let began = self.clock.exact();
         let verdict = self.ask(Command::Verify { id, producer, part }).await;
+        let result = if verdict.is_ok() { Verified::Ok } else { Verified::Refused };
+        self.metrics().verified(result, self.clock.exact().saturating_sub(began));
         verdict.map(drop).map_err(|refusal| {
             let fenced = refusal == Refusal::ProducerFenced;
             refused(if fenced { Refusal::InvalidProducerEpoch } else { refusal })

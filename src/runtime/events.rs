@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::engine::txn::end::Cause;
 use crate::engine::{Outcome, PartId, Producer, Refusal, TransactionalId};
-use crate::metrics::{EndReason, FencingReason, MarkerError, Metrics, SequenceError};
+use crate::metrics::{EndReason, FencingReason, Invariant, MarkerError, Metrics, SequenceError};
 use crate::runtime::tracks::{Moment, Tracks};
 
 /// Something that happened.
@@ -20,6 +20,15 @@ pub enum Event {
         /// Why.
         cause: Cause,
         /// How long it was open, in milliseconds.
+        open_ms: i64,
+    },
+    /// A transaction is over: its markers are written.
+    Completed {
+        /// How it ended.
+        outcome: Outcome,
+        /// Who ended it.
+        reason: EndReason,
+        /// Time from its first partition, in milliseconds.
         took_ms: i64,
     },
     /// A producer lost its id.
@@ -121,19 +130,16 @@ impl Events {
     /// Says it.
     pub fn say(&self, event: &Event) {
         match event {
-            Event::Decided { id, outcome, cause, took_ms } => {
-                let reason = match cause {
-                    Cause::Client => EndReason::Client,
-                    Cause::NewOwner => EndReason::Fenced,
-                    Cause::Timeout => EndReason::Timeout,
-                    Cause::Admin => EndReason::Admin,
-                };
-                let took = Duration::from_millis(u64::try_from(*took_ms).unwrap_or(0));
-                self.metrics.transaction_completed(*outcome, reason, took);
+            Event::Decided { id, outcome, cause, open_ms } => {
                 if *cause != Cause::Client {
                     let trace_id = self.trace_id(id);
-                    tracing::info!(transactional_id = %id, ?cause, trace_id, "transaction aborted by the broker");
+                    tracing::info!(
+                        transactional_id = %id, ?outcome, ?cause, open_ms, trace_id, "transaction ended by the broker"
+                    );
                 }
+            }
+            Event::Completed { outcome, reason, took_ms } => {
+                self.metrics.transaction_completed(*outcome, *reason, whole_ms(*took_ms));
             }
             Event::Fenced { id, old, new, reason } => {
                 self.metrics.fenced(*reason);
@@ -153,6 +159,7 @@ impl Events {
                 );
             }
             Event::Orphan { producer, part } => {
+                self.metrics.invariant_violated(Invariant::OrphanTransaction);
                 tracing::error!(
                     producer_id = producer.id,
                     epoch = producer.epoch,
@@ -170,4 +177,21 @@ impl Events {
             }
         }
     }
+}
+
+/// Who ended a transaction, as metrics name it.
+#[must_use]
+pub fn end_reason(cause: Cause) -> EndReason {
+    match cause {
+        Cause::Client => EndReason::Client,
+        Cause::NewOwner => EndReason::Fenced,
+        Cause::Timeout => EndReason::Timeout,
+        Cause::Admin => EndReason::Admin,
+    }
+}
+
+/// Milliseconds of the monotonic clock as a duration.
+#[must_use]
+pub fn whole_ms(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }

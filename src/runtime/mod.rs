@@ -5,6 +5,7 @@
 
 pub mod administration;
 pub mod broker;
+pub mod callers;
 pub mod events;
 pub mod ledger;
 pub mod line;

@@ -13,7 +13,6 @@ use crate::clock::Clock;
 use crate::engine::partition::MarkOrder;
 use crate::engine::{PartId, Producer};
 use crate::metrics::SyncedFile;
-use crate::runtime::ledger::thread::elapsed;
 use crate::runtime::line::Line;
 use crate::runtime::partition::load::Source;
 use crate::runtime::partition::place::{Place, answer_gone};
@@ -201,6 +200,12 @@ impl Partitions {
         self.slots.read().iter().map(|(part, slot)| (*part, Arc::clone(slot))).collect()
     }
 
+    /// Bytes that a recovery would have to verify, of all partitions.
+    #[must_use]
+    pub fn debt_bytes(&self) -> u64 {
+        self.settings.debts.bytes()
+    }
+
     /// Notes that a place of a partition cannot be read; true when nothing was noted of it before. It is over when the
     /// topic goes, or with another start.
     #[must_use]
@@ -366,14 +371,14 @@ impl Partitions {
     fn sync(&self, slot: &Arc<Slot>, first: Syncing, router: &Router) -> Result<(), StoreError> {
         let mut next = Some(first);
         while let Some(syncing) = next {
-            let began = self.clock.now();
+            let began = self.clock.exact();
             match syncing.run() {
                 Ok(()) => {}
                 // Its directory is away under it, with the topic: nobody will read what it failed to bring to disk.
                 Err(_) if slot.shared.published().availability == Availability::Gone => {}
                 Err(error) => return Err(error),
             }
-            router.metrics().synced(SyncedFile::Log, elapsed(began, self.clock.now()));
+            router.metrics().synced(SyncedFile::Log, self.clock.exact().saturating_sub(began));
             let posts = slot.shared.synced(syncing.end(), syncing.then);
             posts.into_iter().for_each(|post| router.deliver(post));
             // Only now may the partition count as quiet: what was posted is in its mailbox.

@@ -174,6 +174,11 @@ pub enum Command {
         /// Where, and who waits.
         parts: Vec<(PartId, ReplyTo)>,
     },
+    /// An operator wants an open transaction aborted, whoever owns it.
+    AbortTxn {
+        /// Whose transaction.
+        id: TransactionalId,
+    },
     /// DescribeTransactions.
     DescribeTxns(Vec<TransactionalId>),
     /// ListTransactions, unfiltered.
@@ -345,10 +350,18 @@ pub struct LedgerGauges {
     pub markers_pending: u64,
     /// Age of the oldest such, in milliseconds.
     pub oldest_marker_ms: i64,
-    /// Groups.
-    pub groups: u64,
     /// Offsets that wait for a decision or its markers.
     pub pending_offsets: u64,
+    /// Transactional ids.
+    pub ids: u64,
+    /// Those with few epochs left.
+    pub exhausted_soon: u64,
+    /// Groups by state, in the order of `STATE_NAMES`.
+    pub groups: [u64; 4],
+    /// Their members.
+    pub members: u64,
+    /// Committed offsets, as readers see them.
+    pub offsets: Vec<(GroupId, PartId, Offset)>,
 }
 
 /// To a partition's owner.

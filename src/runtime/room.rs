@@ -92,8 +92,8 @@ impl RoomWatch {
     }
 
     fn note(&mut self, measured: &Measured, router: &Router) {
-        let Measured { free, room, marks, .. } = *measured;
-        router.metrics().set_disk(i64::try_from(free).unwrap_or(i64::MAX), room == Room::Low);
+        let Measured { total, free, room, marks, .. } = *measured;
+        router.metrics().set_disk(total, free, room == Room::Low);
         match (self.said, room) {
             (Room::Ample, Room::Low) => {
                 tracing::error!("{}", why_low(free, &marks));

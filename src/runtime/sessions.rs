@@ -25,6 +25,12 @@ pub struct FetchSession<'a> {
 }
 
 impl Broker {
+    /// How many fetch sessions there are, and how many gave way to others since the start.
+    #[must_use]
+    pub fn fetch_session_figures(&self) -> (usize, u64) {
+        self.fetches.0.lock().figures()
+    }
+
     /// Judges the session id and epoch of a Fetch (F-702).
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use crate::engine::ledger::rows::PartRow;
 use crate::engine::partition::{Grant, MarkOrder};
 use crate::engine::txn::work::{Owed, Stage, after_failure};
 use crate::engine::{Now, Offset, Outcome, PartId, Producer};
+use crate::metrics::EndReason;
 use crate::runtime::events::Event;
 use crate::runtime::partition::load::Source;
 use crate::runtime::partition::place::{Marked, marked, orphan};
@@ -153,7 +154,10 @@ impl Start<'_> {
                 self.ledger.set_stage(seq, *part, stage);
             }
             // In either mode a marker that a start wrote is on disk now; only parked ones stay owed.
-            self.ledger.release_if_over(seq, false, self.now);
+            if self.ledger.release_if_over(seq, false, self.now) {
+                let (outcome, reason) = (owed.outcome, EndReason::Failover);
+                self.settings.events.say(&Event::Completed { outcome, reason, took_ms: 0 });
+            }
             if owed_done(self.ledger, seq) {
                 self.ledger.forget_owed(seq);
             }

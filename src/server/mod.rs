@@ -149,7 +149,11 @@ pub async fn start(config: Config, parts: Parts) -> Result<Running, StartError> 
         edges.spawn(crate::net::serve(listener, Arc::from(name.as_str()), edge, stopping));
     }
     let admin_at = admin.local_addr().map_err(|error| StartError(format!("admin: {error}")))?;
-    edges.spawn(crate::http::serve(admin, Arc::new(ops::Ops::new(Arc::clone(&broker), traces)), stopping));
+    let bound = listening.iter().map(|(name, at): &(ListenerName, SocketAddr)| (*name, at.port())).collect();
+    let operations = Arc::new(ops::Ops::new(Arc::clone(&broker), Arc::clone(&config), (bound, traces)));
+    edges.spawn(ops::watch_late(Arc::clone(&operations), stopping.clone()));
+    edges.spawn(crate::http::serve(admin, operations, stopping));
+    broker.metrics().started(broker.clock().exact());
     Ok(Running { listening, admin: admin_at, broker, stop, edges, engines, _lock: lock })
 }
 
@@ -232,13 +236,15 @@ fn bind(setting: &str, at: &HostPort) -> Result<TcpSocket, StartError> {
 
 fn lock(root: &Path) -> Result<DirLock, StartError> {
     let shown = root.display();
+    // In a container the user is often not the one that the directory was made for.
+    let user = rustix::process::geteuid().as_raw();
     crate::store::os_disk::OsDisk::new(root)
-        .map_err(|error| StartError(format!("data_dir = {shown} cannot be used: {error}")))?;
+        .map_err(|error| StartError(format!("data_dir = {shown} cannot be used by user {user}: {error}")))?;
     DirLock::take(root).map_err(|error| {
         StartError(if error.kind() == std::io::ErrorKind::WouldBlock {
             format!("data_dir = {shown} is in use by another broker; end it, or set another directory")
         } else {
-            format!("data_dir = {shown} cannot be locked: {error}")
+            format!("data_dir = {shown} cannot be written by user {user}: {error}")
         })
     })
 }

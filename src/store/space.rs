@@ -105,6 +105,8 @@ pub enum Renewed {
 /// One look at the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
+    /// Bytes of the whole disk.
+    pub total: u64,
     /// Bytes that may still be written.
     pub free: u64,
     /// What holds now.
@@ -159,7 +161,8 @@ impl Space {
     /// # Errors
     /// The system's; what held before goes on to hold.
     pub fn measure(&self) -> io::Result<Measured> {
-        let (free, marks) = (self.disk.free_bytes()?, self.limits.marks(self.disk.capacity_bytes()?));
+        let (free, capacity) = (self.disk.free_bytes()?, self.disk.capacity_bytes()?);
+        let marks = self.limits.marks(capacity);
         let mut state = self.state.lock();
         let before = self.room();
         let room = match before {
@@ -169,7 +172,7 @@ impl Space {
         };
         (state.free, state.marks) = (free, marks);
         self.low.store(room == Room::Low, Ordering::Relaxed);
-        Ok(Measured { free, room, before, marks })
+        Ok(Measured { total: capacity, free, room, before, marks })
     }
 
     /// Bytes of the whole disk, and those that may still be written, now. May wait for it.

@@ -18,6 +18,7 @@ mod hostile;
 #[path = "../../conformance/kill9/history/mod.rs"]
 #[allow(dead_code, reason = "what the loop of kills tells its history and asks of it; here it is tested")]
 mod kill9_history;
+mod operators;
 mod oracle;
 mod process;
 mod recovery;

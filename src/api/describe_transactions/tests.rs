@@ -16,6 +16,7 @@ fn partitions_are_shown_by_topic() {
         state: Shown::PrepareCommit,
         producer: Producer { id: 4, epoch: 2 },
         timeout_ms: 60_000,
+        deadline_mono_ms: None,
         started_wall_ms: 17,
         parts: [7, 2, 1, 99].map(PartId).to_vec(),
         groups: Vec::new(),

@@ -16,6 +16,7 @@ fn check(states: &[&'static str], producer_ids: &[i64], kept: &[i64], unknown: &
         state,
         producer: Producer { id, epoch: 0 },
         timeout_ms: 1,
+        deadline_mono_ms: None,
         started_wall_ms: -1,
         parts: Vec::new(),
         groups: Vec::new(),

@@ -55,6 +55,8 @@ pub struct Sessions {
     bytes: usize,
     /// Loans so far.
     loans: u64,
+    /// Sessions that gave way so far.
+    evicted: u64,
 }
 
 #[derive(Debug)]
@@ -174,9 +176,16 @@ impl Sessions {
             leaving.insert(id);
         }
         for id in leaving {
+            self.evicted = self.evicted.saturating_add(1);
             self.close(id);
         }
         true
+    }
+
+    /// How many there are, and how many gave way so far.
+    #[must_use]
+    pub fn figures(&self) -> (usize, u64) {
+        (self.kept.len(), self.evicted)
     }
 
     /// Who gives way: whoever was not used for longest, if that is long enough; else the smallest, if it is smaller than

@@ -44,7 +44,16 @@ pub struct MemberDescription {
     pub assignment: Bytes,
 }
 
+/// The names of all states that a group can be in.
+pub const STATE_NAMES: [&str; 4] = ["Empty", "PreparingRebalance", "CompletingRebalance", "Stable"];
+
 impl Group {
+    /// How many members there are.
+    #[must_use]
+    pub fn member_count(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// The state's name, as Kafka spells it (G-461).
     #[must_use]
     pub fn state_name(&self) -> &'static str {

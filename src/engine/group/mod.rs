@@ -44,7 +44,7 @@ pub use answer::{
     SyncAnswer,
 };
 pub use commit::commit_to_unknown;
-pub use describe::{GroupDescription, GroupListing, MemberDescription};
+pub use describe::{GroupDescription, GroupListing, MemberDescription, STATE_NAMES};
 pub use expiry::{OffsetAge, Subscription};
 pub use join::join_unknown;
 pub use roster::Member;

@@ -6,7 +6,7 @@
 use super::Ledger;
 use super::rows::{RowKey, RowValue};
 use crate::engine::txn::{Position, Staged};
-use crate::engine::{GroupId, Now, PartId};
+use crate::engine::{GroupId, Now, Offset, PartId};
 
 /// A group's offset on a partition.
 pub type OffsetKey = (GroupId, PartId);
@@ -70,6 +70,17 @@ impl Ledger {
             None => self.offsets.get(key),
         };
         committed.map_or(Seen::Absent, |committed| Seen::At(committed.position.clone()))
+    }
+
+    /// Every committed offset, as readers see them now.
+    pub fn seen_offsets(&self) -> impl Iterator<Item = (GroupId, PartId, Offset)> + '_ {
+        self.offsets.iter().filter_map(|((group, part), stored)| {
+            let seen = match self.held.get(&(group.clone(), *part)) {
+                Some(held) => held.seen.as_ref()?,
+                None => stored,
+            };
+            Some((group.clone(), *part, seen.position.offset))
+        })
     }
 
     /// Every partition of `group` with an offset, and those a transaction carries one for (T-822 R).

@@ -53,6 +53,8 @@ pub struct Described {
     pub producer: Producer,
     /// Timeout in milliseconds.
     pub timeout_ms: i32,
+    /// When it times out, on the monotonic clock, while Ongoing.
+    pub deadline_mono_ms: Option<i64>,
     /// Start, wall clock; -1 if none was begun since the last InitProducerId (T-803).
     pub started_wall_ms: i64,
     /// Partitions: all while Ongoing; those still lacking a marker while one is owed.
@@ -62,6 +64,14 @@ pub struct Described {
 }
 
 impl Ledger {
+    /// What is known of an id that an operator names.
+    ///
+    /// # Errors
+    /// `TransactionalIdNotFound`.
+    pub fn known_by_operator(&self, id: &TransactionalId) -> Result<&Txn, Refusal> {
+        self.txns.get(id).ok_or(Refusal::TransactionalIdNotFound)
+    }
+
     /// Describes one id.
     ///
     /// # Errors
@@ -108,6 +118,7 @@ impl Ledger {
             state: self.shown(id, txn),
             producer: txn.producer,
             timeout_ms: txn.timeout_ms,
+            deadline_mono_ms: txn.deadline_mono_ms(),
             started_wall_ms,
             parts,
             groups,

@@ -2,13 +2,18 @@
 
 use super::{CatalogChange, Effects, LedgerOwner, Then};
 use crate::engine::catalog::{CreateTopic, Refused, Topic};
+use crate::engine::group::STATE_NAMES;
 use crate::engine::ledger::groups::Answers;
 use crate::engine::ledger::show::Shown;
+use crate::engine::txn::LAST_EPOCH;
 use crate::engine::txn::work::Stage;
 use crate::engine::{GroupId, Now, PartId, Refusal, ReplyTo, TopicId, TopicName, TransactionalId};
 use crate::runtime::post::{
     Answer, CatalogNews, Command, CommitOffsets, Created, CreatedTopic, LedgerGauges, Post, TopicKey,
 };
+
+/// Ids with fewer epochs left than this are told of.
+const FEW_EPOCHS: i16 = 1_000;
 
 impl LedgerOwner {
     pub(super) fn ask_group(&mut self, to: ReplyTo, command: &Command, now: Now, effects: &mut Effects) {
@@ -34,6 +39,7 @@ impl LedgerOwner {
             | Command::StageOffsets(_)
             | Command::EndTxn { .. }
             | Command::WriteMarkers { .. }
+            | Command::AbortTxn { .. }
             | Command::DescribeTxns(_)
             | Command::ListTxns
             | Command::DescribeGroups(_)
@@ -80,8 +86,12 @@ impl LedgerOwner {
 
     /// The ledger in figures.
     pub(super) fn gauges(&self, now: Now) -> LedgerGauges {
-        let mut gauges = LedgerGauges { groups: count(self.ledger.groups.len()), ..LedgerGauges::default() };
+        let mut gauges = LedgerGauges::default();
         for (id, txn) in self.ledger.txns.iter() {
+            gauges.ids = gauges.ids.saturating_add(1);
+            if LAST_EPOCH.saturating_sub(txn.producer.epoch) < FEW_EPOCHS {
+                gauges.exhausted_soon = gauges.exhausted_soon.saturating_add(1);
+            }
             let shown = self.ledger.shown(id, txn);
             let place = Shown::ALL.iter().zip(gauges.txns.iter_mut()).find(|(state, _)| **state == shown);
             if let Some((_, place)) = place {
@@ -102,6 +112,14 @@ impl LedgerOwner {
             }
         }
         gauges.pending_offsets = count(self.ledger.pending_offsets());
+        for (_, group) in self.ledger.groups.iter() {
+            let place = STATE_NAMES.iter().zip(gauges.groups.iter_mut()).find(|(name, _)| **name == group.state_name());
+            if let Some((_, place)) = place {
+                *place = place.saturating_add(1);
+            }
+            gauges.members = gauges.members.saturating_add(count(group.member_count()));
+        }
+        gauges.offsets = self.ledger.seen_offsets().collect();
         gauges
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Ending {
     /// The store had no room for the decision: try again then.
     pub(super) retry_mono_ms: Option<i64>,
     tries: u32,
+    /// When it was first asked for, on the monotonic clock.
+    pub(super) asked_mono_ms: i64,
 }
 
 /// Somebody's wish that a transaction end.
@@ -74,7 +76,13 @@ impl Ending {
 impl LedgerOwner {
     /// Begins the end of transaction `number`, or joins the one under way. From here on the ledger admits nothing
     /// more for the id. A client's gather does not stop the clock; who fences has no use for it any more.
-    pub(super) fn begin_ending(&mut self, id: &TransactionalId, number: u64, want: Want, turn: &mut Turn) {
+    pub(super) fn begin_ending(
+        &mut self,
+        id: &TransactionalId,
+        number: u64,
+        want: Want,
+        (now, turn): (Now, &mut Turn),
+    ) {
         let fences = want.cause != Cause::Client;
         if let Some(ending) = self.endings.get_mut(id).filter(|ending| ending.number == number) {
             let differs = |have: &Want| have.cause == Cause::Client && have.outcome != want.outcome;
@@ -111,7 +119,8 @@ impl LedgerOwner {
         }
         let state = if unasked { SealState::Durable(Offset::MAX) } else { SealState::Asked };
         let seals = parts.iter().map(|part| (*part, state)).collect();
-        let ending = Ending { number, round, producer_id, seals, wants: vec![want], retry_mono_ms: None, tries: 0 };
+        let (wants, asked_mono_ms) = (vec![want], now.mono_ms);
+        let ending = Ending { number, round, producer_id, seals, wants, retry_mono_ms: None, tries: 0, asked_mono_ms };
         self.endings.insert(id.clone(), ending);
         self.decide_soon(id, unasked || no_partitions(&parts), turn);
     }

@@ -9,6 +9,7 @@
 mod administration;
 mod answers;
 pub mod ending;
+mod phases;
 pub mod steps;
 pub mod thread;
 mod tools;
@@ -31,6 +32,7 @@ use crate::runtime::tracks::Moment;
 use crate::store::StoreError;
 use crate::store::meta::LedgerStore;
 use ending::{Ending, Want};
+use phases::Phases;
 use wait::Waiting;
 
 /// What the ledger's owner is told once.
@@ -59,6 +61,8 @@ pub struct LedgerOwner {
     settings: Settings,
     events: Events,
     endings: BTreeMap<TransactionalId, Ending>,
+    /// Decisions being carried out, as far as metrics tell of them.
+    phases: BTreeMap<u64, Phases>,
     /// Transactions whose end a step of this turn began.
     begun: BTreeSet<u64>,
     /// Gathers so far.
@@ -187,6 +191,7 @@ impl LedgerOwner {
             settings,
             events,
             endings: BTreeMap::new(),
+            phases: BTreeMap::new(),
             begun: BTreeSet::new(),
             rounds: 0,
             first_unflushed: BTreeSet::new(),
@@ -337,6 +342,7 @@ impl LedgerOwner {
             Err(StoreError::Full(why)) => {
                 self.ledger.discard();
                 self.begun.clear();
+                self.events.metrics().ledger_refused();
                 self.full = Some(why);
                 self.store_one_by_one(steps, now)
             }
@@ -395,9 +401,10 @@ impl LedgerOwner {
                 Then::Begun { id, number, producer } => {
                     self.events.note(&Moment::Begun { number, id: &id, producer, found_since_wall_ms: None });
                 }
-                Then::Begin { id, number, want } => self.begin_ending(&id, number, want, turn),
+                Then::Begin { id, number, want } => self.begin_ending(&id, number, want, (now, turn)),
                 Then::Decided { id, seq, outcome, cause, took_ms } => {
-                    self.events.say(&Event::Decided { id: id.clone(), outcome, cause, took_ms });
+                    self.events.say(&Event::Decided { id: id.clone(), outcome, cause, open_ms: took_ms });
+                    self.begin_phases(&id, seq, (outcome, cause, took_ms), now);
                     self.decided(&id, seq, (outcome, cause), (now, turn));
                 }
                 Then::Wait { id, waiting } => self.waiting.entry(id).or_default().push(waiting),

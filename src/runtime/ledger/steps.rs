@@ -114,6 +114,7 @@ impl LedgerOwner {
             Command::ListGroups => effects.answer(to, self.list_groups()),
             Command::DeleteGroups(ids) => self.delete_groups(to, ids, effects),
             Command::DeleteOffsets(group, parts) => self.delete_offsets(to, (group, parts), effects),
+            Command::AbortTxn { id } => self.abort_for_operator((to, command), id, now, effects),
             Command::DescribeTxns(ids) => effects.answer(to, self.describe_txns(ids)),
             Command::ListTxns => effects.answer(to, self.list_txns()),
             Command::Gauges => effects.answer(to, Answer::Gauges(Box::new(self.gauges(now)))),

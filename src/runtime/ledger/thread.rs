@@ -9,7 +9,6 @@ use parking_lot::{Condvar, Mutex};
 use super::{LedgerOwner, Needs};
 use crate::clock::Clock;
 use crate::config::Durability;
-use crate::engine::Now;
 use crate::metrics::SyncedFile;
 use crate::runtime::post::{LedgerLetter, Post};
 use crate::runtime::router::Router;
@@ -138,24 +137,18 @@ fn gather(owner: &LedgerOwner, inbox: &Receiver<LedgerLetter>, clock: &Clock) ->
     Some((letters, quiet && wait == idle))
 }
 
-/// Time between two readings.
-#[must_use]
-pub fn elapsed(began: Now, ended: Now) -> Duration {
-    Duration::from_millis(u64::try_from(ended.mono_ms.saturating_sub(began.mono_ms)).unwrap_or(0))
-}
-
 /// Flushes commits until told to stop, each flush taking along what was written meanwhile; then lets go what waited.
 /// Under `durability = "relaxed"` only what needs the disk waits for it.
 pub fn flush(wal: &WalFile, durability: Durability, flushing: &Flushing, (clock, router): (&Clock, &Router)) {
     let mut flushed = flushing.rows.is_at();
     while let Some((upto, needs)) = flushing.written.wait_beyond(flushed) {
-        let began = clock.now();
+        let began = clock.exact();
         let syncs = durability == Durability::Strict || needs == Needs::Disk;
         if syncs && let Err(error) = wal.sync() {
             router.broken(&error);
             return;
         }
-        router.metrics().synced(SyncedFile::Ledger, elapsed(began, clock.now()));
+        router.metrics().synced(SyncedFile::Ledger, clock.exact().saturating_sub(began));
         flushed = upto;
         flushing.rows.reached(upto).into_iter().for_each(|post| router.deliver(post));
     }

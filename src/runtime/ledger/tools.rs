@@ -5,8 +5,9 @@ use super::wait::{Until, Waiting, patience_ms};
 use super::{Effects, LedgerOwner, Then};
 use crate::engine::ledger::tools::ToolMark;
 use crate::engine::partition::AdminMark;
+use crate::engine::txn::State;
 use crate::engine::txn::end::Cause;
-use crate::engine::{Now, PartId, ReplyTo};
+use crate::engine::{Now, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
 use crate::runtime::post::{Answer, Command, PartLetter, Post};
 
 impl LedgerOwner {
@@ -34,6 +35,33 @@ impl LedgerOwner {
                 effects.then.push(Then::Wait { id, waiting: Waiting { to, how, until_mono_ms } });
             }
             Err(refusal) => effects.answer(to, Answer::Refused(refusal)),
+        }
+    }
+
+    /// An open transaction is aborted, and its producer fenced. One whose abort is being carried out is waited for; where
+    /// nothing is open there is nothing to abort.
+    pub(super) fn abort_for_operator(
+        &mut self,
+        (to, command): (ReplyTo, &Command),
+        id: &TransactionalId,
+        now: Now,
+        effects: &mut Effects,
+    ) {
+        let txn = match self.ledger.known_by_operator(id) {
+            Ok(txn) => txn,
+            Err(refusal) => return effects.answer(to, Answer::Refused(refusal)),
+        };
+        match (txn.ongoing().map(|ongoing| ongoing.number), self.ledger.is_owing(id), &txn.state) {
+            (Some(number), _, _) => {
+                let asked = Some((to, command.clone()));
+                self.begin((id, number), Want { asked, outcome: Outcome::Abort, cause: Cause::Admin }, effects);
+            }
+            (None, true, State::Ended { outcome: Outcome::Abort, .. }) => {
+                let until_mono_ms = now.mono_ms.saturating_add(patience_ms(command));
+                let how = Until::Over { outcome: Outcome::Abort, command: command.clone() };
+                effects.then.push(Then::Wait { id: id.clone(), waiting: Waiting { to, how, until_mono_ms } });
+            }
+            (None, _, _) => effects.answer(to, Answer::Refused(Refusal::InvalidTxnState)),
         }
     }
 }

@@ -14,7 +14,7 @@ const TOOL_WAIT_MS: i64 = 20_000;
 
 /// How long this request waits for a decision to be carried out, in milliseconds.
 pub(super) fn patience_ms(command: &Command) -> i64 {
-    if matches!(command, Command::WriteMarkers { .. }) { TOOL_WAIT_MS } else { WAIT_MS }
+    if matches!(command, Command::WriteMarkers { .. } | Command::AbortTxn { .. }) { TOOL_WAIT_MS } else { WAIT_MS }
 }
 
 /// A request that waits for the end of its id's last transaction.

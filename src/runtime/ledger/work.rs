@@ -69,6 +69,7 @@ impl LedgerOwner {
     /// What a partition says of markers. A failed one is tried again with a pause; the decision stands.
     pub(super) fn note_marked(&mut self, part: PartId, debts: &[u64], result: MarkResult, now: Now) {
         for seq in debts {
+            self.count_marker((*seq, part), result);
             self.events.note(&Moment::Marked { debt: *seq, part, result });
             let stage = match result {
                 MarkResult::Appended => Stage::Appended,
@@ -98,6 +99,7 @@ impl LedgerOwner {
             let (id, outcome, done) = (owed.id.clone(), owed.outcome, owed.is_done());
             let released = self.ledger.release_if_over(seq, self.settings.redo, now);
             if released {
+                self.phases_over(seq, now);
                 self.end_waiting(&id, outcome, turn, steps);
             }
             // Under `redo` the id is free before the last marker is on disk; what was given up never comes to an end.
@@ -105,6 +107,7 @@ impl LedgerOwner {
                 self.events.note(&Moment::Over { debt: seq });
             }
             if done {
+                self.phases_done(seq, now);
                 self.paid.insert(seq);
             }
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Once};
 use super::debt::Debt;
 use super::published::{Availability, Published, Shared};
 use super::room::Memory;
+use super::tally::Tally;
 use super::{PartitionOwner, Settings};
 use crate::engine::batch::Header;
 use crate::engine::batch::check::Times;
@@ -84,6 +85,8 @@ impl PartitionOwner {
         let mut debt = Debt::none(&settings.debts);
         debt.set(log.debt());
         shared.set_reader(log.reader());
+        shared.set_producers(engine.producer_count());
+        let tally = Tally::of(settings.events.metrics().topic(&source.topic.name));
         let mut owner = Self {
             part,
             engine,
@@ -97,6 +100,7 @@ impl PartitionOwner {
             memory: Memory::AsFiles,
             unpaid: false,
             debt,
+            tally,
             last_turn: now,
             next_expiry_mono_ms: now.mono_ms.saturating_add(600_000),
         };

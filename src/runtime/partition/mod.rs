@@ -9,6 +9,7 @@ pub mod load;
 pub mod place;
 pub mod published;
 mod room;
+mod tally;
 mod trim;
 pub mod turn;
 
@@ -28,6 +29,7 @@ use debt::Debt;
 pub use debt::Debts;
 use published::{Published, Shared};
 use room::Memory;
+use tally::Tally;
 
 /// Bytes after a recovery point from which a partition makes another one, sooner where all together owe sixteen times that.
 pub const CHECKPOINT_BYTES: u64 = 64 << 20;
@@ -73,6 +75,7 @@ pub struct PartitionOwner {
     /// A marker that is owed longer than those to come could not be written yet.
     unpaid: bool,
     debt: Debt,
+    tally: Tally,
     last_turn: Now,
     next_expiry_mono_ms: i64,
 }

@@ -1,5 +1,7 @@
 //! What readers may know of a partition: one value, replaced as a whole, read once a fetch (T-503).
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -69,6 +71,7 @@ pub struct Shared {
     published: watch::Sender<Published>,
     reader: Mutex<Option<LogReader>>,
     syncs: Mutex<Syncs>,
+    producers: AtomicUsize,
 }
 
 /// At most one sync of a partition is in flight; what is written meanwhile goes into the next.
@@ -88,6 +91,7 @@ impl Shared {
             published: watch::Sender::new(Published::not(Availability::Unloaded)),
             reader: Mutex::new(None),
             syncs: Mutex::new(Syncs::Idle),
+            producers: AtomicUsize::new(0),
         }
     }
 
@@ -95,6 +99,16 @@ impl Shared {
     #[must_use]
     pub fn published(&self) -> Published {
         *self.published.borrow()
+    }
+
+    /// How many producers the partition knew after its last turn.
+    #[must_use]
+    pub fn producers(&self) -> usize {
+        self.producers.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_producers(&self, count: usize) {
+        self.producers.store(count, Ordering::Relaxed);
     }
 
     /// To be told when that changes.

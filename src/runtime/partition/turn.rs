@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::room::CaughtUp;
+use super::tally::Counted;
 use super::{Held, PartitionOwner, Syncing, Turn, Until};
 use crate::config::MarkerSync;
 use crate::engine::batch::check::Times;
@@ -35,6 +36,8 @@ pub(super) struct Gathered {
     seals: Vec<(Sealed, Offset)>,
     /// Something other than a marker that closes a transaction is among the bytes.
     mixed: bool,
+    /// What the bytes are, for the metrics.
+    counted: Vec<Counted>,
 }
 
 impl PartitionOwner {
@@ -150,6 +153,7 @@ impl PartitionOwner {
         let (answer, durable) = match admitted {
             Ok(Admission::Append { base_offset, .. }) => {
                 gathered.bytes.push(self.placed(&append, base_offset, now));
+                gathered.counted.push(Counted::batch(&append.header, append.batch.len()));
                 gathered.mixed = true;
                 let append_time_ms = if append.times == Times::LogAppendTime { now.wall_ms } else { -1 };
                 let log_start = self.engine.log_start();
@@ -240,6 +244,7 @@ impl PartitionOwner {
         let stamped = self.source.times == Times::LogAppendTime;
         let bytes = marker::write(marker, written.offset, self.settings.incarnation, now.wall_ms, stamped);
         gathered.bytes.push(Bytes::copy_from_slice(&bytes));
+        gathered.counted.push(Counted::marker(marker.producer, marker.outcome));
         gathered.aborted.extend(written.aborted);
     }
 
@@ -248,6 +253,8 @@ impl PartitionOwner {
         for aborted in std::mem::take(&mut gathered.aborted) {
             self.log.note_aborted(aborted);
         }
+        self.tally.count(&gathered.counted);
+        self.shared.set_producers(self.engine.producer_count());
         for debt in &gathered.marked {
             self.settings.events.note(&Moment::Appended { debt: *debt, part: self.part });
         }

@@ -87,6 +87,12 @@ impl LogReader {
     pub fn bytes(&self) -> u64 {
         self.shared.segments().iter().map(|segment| segment.bytes()).sum()
     }
+
+    /// How many segments there are.
+    #[must_use]
+    pub fn segment_count(&self) -> usize {
+        self.shared.segments().len()
+    }
 }
 
 impl Log {
