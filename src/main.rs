@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use oncelog::config::{Command, Config, ConfigError, Flags, Loaded, Surroundings, Txn, flags};
 use oncelog::http::{probe, txn};
-use oncelog::{server, telemetry};
+use oncelog::telemetry::{self, Traces};
+use oncelog::{demo, doctor, server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -27,6 +29,10 @@ enum Failure {
     Start(#[from] server::StartError),
     #[error("not healthy: {0}")]
     Health(String),
+    #[error("{0}")]
+    Doctor(#[from] doctor::Unwell),
+    #[error("{0}")]
+    Demo(#[from] demo::Stopped),
     #[error("{0}")]
     System(String),
     #[error("cannot write to standard output: {0}")]
@@ -52,7 +58,8 @@ fn act() -> Result<(), Failure> {
         Command::Config => Ok(show(&load(&flags)?)?),
         Command::Healthcheck => probe::ready(&load(&flags)?.config.admin.bind).map_err(Failure::Health),
         Command::Txn(txn) => ask(&txn, &flags),
-        Command::Doctor(_) | Command::Demo(_) => Err(Failure::System("this command is not built in yet".to_owned())),
+        Command::Doctor(own) => Ok(doctor::run(&own, &mut io::stdout())?),
+        Command::Demo(own) => Ok(demo::run(&own, &mut io::stdout())?),
         Command::Version => Ok(writeln!(io::stdout(), "oncelog {}", env!("CARGO_PKG_VERSION"))?),
         Command::Help => Ok(io::stdout().write_all(flags::HELP.as_bytes())?),
     }
@@ -93,7 +100,7 @@ fn show(loaded: &Loaded) -> io::Result<()> {
 }
 
 fn serve(loaded: Loaded) -> Result<(), Failure> {
-    telemetry::init(&loaded.config.log).map_err(Failure::System)?;
+    let telemetry = telemetry::init(&loaded.config).map_err(Failure::System)?;
     for note in &loaded.notes {
         tracing::warn!("{note}");
     }
@@ -103,13 +110,14 @@ fn serve(loaded: Loaded) -> Result<(), Failure> {
         .thread_name("oncelog")
         .build()
         .map_err(|error| Failure::System(format!("the threads that serve clients cannot start: {error}")))?;
-    let ended = runtime.block_on(until_told(loaded.config));
+    let ended = runtime.block_on(until_told(loaded.config, telemetry.traces()));
     runtime.shutdown_timeout(FAREWELL);
+    telemetry.finish();
     ended
 }
 
 /// The first SIGTERM or SIGINT asks for a clean end; a second one does not wait for it.
-async fn until_told(config: Config) -> Result<(), Failure> {
+async fn until_told(config: Config, traces: Option<Arc<Traces>>) -> Result<(), Failure> {
     let listen = |kind| {
         signal(kind).map_err(|error| Failure::System(format!("the system's signals cannot be listened to: {error}")))
     };
@@ -124,7 +132,7 @@ async fn until_told(config: Config) -> Result<(), Failure> {
     // The sender says what it has to say by being dropped.
     let stopping = async { stopping.await.unwrap_or_default() };
     tokio::select! {
-        ended = server::run(config, stopping) => Ok(ended?),
+        ended = server::run(config, traces, stopping) => Ok(ended?),
         () = told => Err(Failure::System("asked to stop a second time: ended without finishing".to_owned())),
     }
 }

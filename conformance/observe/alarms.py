@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 # Longest that each may take, to fire and to clear. MarkersStuck has a threshold of a minute, which is not scaled.
 TO_FIRE_S = {"OncelogMarkersStuck": 110}
 MOST_S = 75
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 40_000
 
 
 class Watch:

@@ -43,9 +43,10 @@ GLANCE = [
     ),
     stat(
         "Fetches held",
-        "read_committed fetches a second that came back empty though records lie above the last stable offset.",
+        "Partitions a second of which a read_committed fetch brought nothing, though records lie above the last stable "
+        "offset.",
         "sum(rate(oncelog_read_committed_fetches_held_total{@}[~]))",
-        unit="reqps",
+        unit="ops",
     ),
 ]
 
@@ -132,8 +133,8 @@ READING = [
     ),
     series(
         "Held fetches, and what they pass over",
-        "read_committed fetches a second that came back empty behind an open transaction, and ranges of aborted "
-        "transactions a second that were sent for clients to pass over.",
+        "Partitions a second of which a read_committed fetch brought nothing because of an open transaction, and "
+        "ranges of aborted transactions a second that were sent for clients to pass over.",
         [
             ("sum(rate(oncelog_read_committed_fetches_held_total{@}[~]))", "fetches held"),
             ("sum(rate(oncelog_aborted_ranges_sent_total{@}[~]))", "aborted ranges sent"),

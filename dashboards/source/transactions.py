@@ -140,8 +140,8 @@ COMMITTING = [
     series(
         "Where a transaction's end spends its time",
         "Mean of each phase, on top of each other. prepare: asked to end, until the decision is on disk. markers: "
-        "until every "
-        "marker is appended. complete: until every marker is on disk.",
+        "until every marker is as safe as the answer promises (on disk, or appended with marker_sync = redo). "
+        "complete: until every marker is on disk.",
         [
             (
                 f"sum by (phase) (rate({PHASE}_sum{{@}}[~])) / sum by (phase) (rate({PHASE}_count{{@}}[~]))",
@@ -298,9 +298,10 @@ ZOMBIES = [
 CONSUMERS = [
     series(
         "Fetches held at the last stable offset",
-        "read_committed fetches a second that came back empty though records lie above the last stable offset.",
+        "Partitions a second of which a read_committed fetch brought nothing, though records lie above the last stable "
+        "offset.",
         [("sum(rate(oncelog_read_committed_fetches_held_total{@}[~]))", "held")],
-        unit="reqps",
+        unit="ops",
         width=6,
     ),
     series(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use kafka_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use kafka_protocol::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult as PartitionResult, AddPartitionsToTxnTopicResult as TopicResult,
 };
@@ -10,6 +11,7 @@ use kafka_protocol::messages::{AddPartitionsToTxnRequest, AddPartitionsToTxnResp
 use super::codes::Codes;
 use super::ctx::{Call, Ctx};
 use super::service::Reply;
+use super::traces::Fact;
 use super::words;
 use crate::engine::catalog::{Catalog, is_internal};
 use crate::engine::txn::Addition;
@@ -21,12 +23,14 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Err(reply) => return reply,
     };
     let topics = request.v3_and_below_topics;
-    let named = topics.iter().flat_map(|topic| topic.partitions.iter().map(|index| (topic.name.as_str(), *index)));
-    let verdicts = match sort_out(&ctx.broker.catalog(), named) {
+    let id = TransactionalId::from(request.v3_and_below_transactional_id.as_str());
+    let producer = words::producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch);
+    call.note(Fact::Transaction(id.as_str()));
+    call.note(Fact::Producer(producer));
+    call.note_places(named(&topics));
+    let verdicts = match sort_out(&ctx.broker.catalog(), named(&topics)) {
         Err(verdicts) => verdicts,
         Ok(found) => {
-            let id = TransactionalId::from(request.v3_and_below_transactional_id.as_str());
-            let producer = words::producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch);
             let parts = found.iter().copied().collect();
             let verdict = ctx.broker.add_to_txn(id.clone(), producer, Addition::Parts(parts)).await;
             call.spoke_for(ctx, &id, verdict.is_ok());
@@ -42,6 +46,10 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         TopicResult::default().with_name(topic.name).with_results_by_partition(partitions)
     });
     call.encode(&AddPartitionsToTxnResponse::default().with_results_by_topic_v3_and_below(results.collect()))
+}
+
+fn named(topics: &[AddPartitionsToTxnTopic]) -> impl Iterator<Item = (&str, i32)> {
+    topics.iter().flat_map(|topic| topic.partitions.iter().map(|index| (topic.name.as_str(), *index)))
 }
 
 /// All partitions, or why each is not added: one that cannot be keeps all others out (T-211). The broker's own topics

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::ctx::{Call, Ctx};
+use super::traces::Fact;
 use crate::engine::Refusal;
 use crate::wire::codes;
 
@@ -24,6 +25,7 @@ impl<'a> Codes<'a> {
         let Some(refusal) = refusal else { return codes::NONE };
         if self.counted.insert(refusal) {
             self.ctx.broker.metrics().request_refused(self.call.api.key(), refusal);
+            self.call.note(Fact::Refused(refusal));
         }
         self.call.code(refusal)
     }

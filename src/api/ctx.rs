@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use kafka_protocol::protocol::{Decodable, Encodable};
 
 use super::service::{Incoming, Peer, Reply};
+use super::traces::{Fact, Trace};
 use crate::config::Config;
 use crate::engine::{Refusal, TransactionalId};
 use crate::runtime::broker::Broker;
@@ -33,6 +34,7 @@ pub struct Call {
     pub peer: Arc<Peer>,
     /// The request's body; keeps the whole frame alive.
     pub body: Bytes,
+    trace: Option<Arc<dyn Trace>>,
 }
 
 impl Call {
@@ -40,7 +42,34 @@ impl Call {
     #[must_use]
     pub fn new(peer: &Arc<Peer>, request: Incoming) -> Self {
         let Incoming { api, version, client_id, body, .. } = request;
-        Self { api, version, client_id, peer: Arc::clone(peer), body }
+        Self { api, version, client_id, peer: Arc::clone(peer), body, trace: None }
+    }
+
+    /// The same request, traced.
+    #[must_use]
+    pub fn traced(self, trace: Arc<dyn Trace>) -> Self {
+        Self { trace: Some(trace), ..self }
+    }
+
+    /// Something is known of the request, if anybody wants to know.
+    pub fn note(&self, fact: Fact<'_>) {
+        if let Some(trace) = &self.trace {
+            trace.note(fact);
+        }
+    }
+
+    /// What it is answered.
+    pub fn answered(&self, reply: &Reply) {
+        if let Some(trace) = &self.trace {
+            trace.answered(reply);
+        }
+    }
+
+    /// The partitions that the request names, told while it is traced.
+    pub fn note_places<'p>(&self, places: impl Iterator<Item = (&'p str, i32)>) {
+        if self.trace.is_some() {
+            places.for_each(|(topic, index)| self.note(Fact::Place { topic, index }));
+        }
     }
 
     /// The client spoke for a transactional id; if it was heard, operators can be told who it is.

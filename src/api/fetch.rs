@@ -37,6 +37,7 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
     let (wishes, isolation) = (Wishes::of(&request), isolation(&request));
     // A whole request names all its partitions, another one what is changed in its session.
     let mut named = ask::wanted(&request);
+    call.note_places(named.iter().map(|wanted| (wanted.topic.as_str(), wanted.index)));
     if let Some(held) = session.session_mut() {
         held.apply(std::mem::take(&mut named), ask::forgotten(&request));
     }

@@ -5,6 +5,7 @@ use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 use super::codes::Codes;
 use super::ctx::{Call, Ctx};
 use super::service::Reply;
+use super::traces::Fact;
 use crate::engine::txn::init::expected;
 use crate::engine::{Producer, Refusal, TransactionalId};
 
@@ -13,9 +14,15 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Ok(request) => request,
         Err(reply) => return reply,
     };
+    if let Some(id) = &request.transactional_id {
+        call.note(Fact::Transaction(id));
+    }
     let outcome = own(ctx, &request).await;
     if let Some(id) = &request.transactional_id {
         call.spoke_for(ctx, &TransactionalId::from(id.as_str()), outcome.is_ok());
+    }
+    if let Ok(producer) = outcome {
+        call.note(Fact::Producer(producer));
     }
     let held = outcome.unwrap_or(Producer { id: -1, epoch: -1 });
     let code = Codes::new(ctx, call).of(outcome.err());

@@ -41,6 +41,7 @@ mod produce;
 pub mod service;
 mod sync_group;
 mod together;
+pub mod traces;
 mod txn_offset_commit;
 mod words;
 mod write_txn_markers;
@@ -49,26 +50,43 @@ use std::sync::Arc;
 
 pub use ctx::{Call, Ctx};
 use service::{Incoming, Peer, Pending, Reply, Service};
+use traces::Traces;
 
 use crate::wire::Api;
 
 /// Serves every API that the version table lists.
 pub struct Handlers {
     ctx: Arc<Ctx>,
+    traces: Option<Arc<dyn Traces>>,
 }
 
 impl Handlers {
     /// Handlers that speak to this broker.
     #[must_use]
     pub fn new(ctx: Arc<Ctx>) -> Self {
-        Self { ctx }
+        Self { ctx, traces: None }
+    }
+
+    /// The same, with requests told to `traces`.
+    #[must_use]
+    pub fn traced(self, traces: Option<Arc<dyn Traces>>) -> Self {
+        Self { traces, ..self }
     }
 }
 
 impl Service for Handlers {
     fn call(&self, peer: &Arc<Peer>, request: Incoming) -> Pending {
+        let trace = self.traces.as_ref().and_then(|traces| traces.request(peer, &request));
         let (ctx, call) = (Arc::clone(&self.ctx), Call::new(peer, request));
-        Box::pin(async move { dispatch(&ctx, &call).await })
+        let Some(trace) = trace else {
+            return Box::pin(async move { dispatch(&ctx, &call).await });
+        };
+        let call = call.traced(Arc::clone(&trace));
+        trace.follow(Box::pin(async move {
+            let reply = dispatch(&ctx, &call).await;
+            call.answered(&reply);
+            reply
+        }))
     }
 }
 

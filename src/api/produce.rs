@@ -15,6 +15,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::codes::Codes;
 use super::service::Reply;
 use super::together::together;
+use super::traces::Fact;
 use super::{Call, Ctx};
 use crate::engine::batch::Header;
 use crate::engine::batch::check::{self, Keys, Rejection, Rules, Times, check};
@@ -96,6 +97,15 @@ impl<'a> Judge<'a> {
     /// Judges all partitions, in the order of the request.
     fn all(&self, request: &ProduceRequest) -> Vec<Judged> {
         let partitions = || request.topic_data.iter().flat_map(|topic| &topic.partition_data);
+        if let Some(id) = &self.id {
+            self.call.note(Fact::Transaction(id.as_str()));
+        }
+        self.call.note_places(
+            request
+                .topic_data
+                .iter()
+                .flat_map(|topic| topic.partition_data.iter().map(|partition| (topic.name.as_str(), partition.index))),
+        );
         if self.id.is_none() && partitions().any(is_transactional) {
             let refused = |_| Judged::Refused(Refusal::TransactionalIdAuthorizationFailed.into());
             return partitions().map(refused).collect();
@@ -148,6 +158,7 @@ impl<'a> Judge<'a> {
         let rules = rules(settings, self.call.version, self.now_wall_ms);
         let header = check(partition.records.as_deref(), &rules).map_err(|why| self.rejected(part, why))?;
         let (header, bytes) = settled(partition.records.as_ref(), header);
+        self.call.note(Fact::Batch { header: &header, bytes: &bytes });
         let batch = Batch {
             header,
             bytes,

@@ -10,6 +10,7 @@ use super::codes::Codes;
 use super::ctx::{Call, Ctx};
 use super::positions::{Named, Positions};
 use super::service::Reply;
+use super::traces::Fact;
 use super::words;
 use crate::engine::txn::Position;
 use crate::engine::{GroupId, PartId, Refusal, TransactionalId};
@@ -20,6 +21,9 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Ok(request) => request,
         Err(reply) => return reply,
     };
+    call.note(Fact::Transaction(&request.transactional_id));
+    call.note(Fact::Producer(words::producer(request.producer_id, request.producer_epoch)));
+    call.note_places(named(&request.topics).map(|named| (named.topic, named.index)));
     let mut positions = Positions::of(&ctx.broker.catalog(), named(&request.topics));
     let verdict = match positions.take_asked() {
         None => Ok(()),

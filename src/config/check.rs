@@ -9,7 +9,7 @@ use figment::value::Value;
 use super::flags::Flags;
 use super::settings::{Accepts, SETTINGS, Setting, Settings, find};
 use super::sources::{Entry, Origin, Surroundings, gather};
-use super::{Advertised, Config, ConfigError, HostPort, Listener, Listeners, Loaded, Shown};
+use super::{Advertised, Config, ConfigError, Endpoint, HostPort, Listener, Listeners, Loaded, Ratio, Shown};
 
 /// See [`Config::load`].
 pub(super) fn load(flags: &Flags, around: &Surroundings) -> Result<Loaded, ConfigError> {
@@ -44,6 +44,8 @@ fn check(setting: &Setting, entry: &Entry) -> Result<(), ConfigError> {
         Accepts::Address => value.as_str().is_some_and(|text| text.parse::<HostPort>().is_ok()),
         Accepts::Advertised | Accepts::Directory => value.as_str().is_some_and(|text| !text.is_empty()),
         Accepts::Level => value.as_str().is_some_and(is_level),
+        Accepts::Endpoint => value.as_str().is_some_and(|text| Endpoint::read(text).is_some()),
+        Accepts::Ratio => Ratio::read(value).is_some(),
     };
     if good { Ok(()) } else { Err(refuse(entry, &wanted(setting.accepts))) }
 }
@@ -66,6 +68,8 @@ fn wanted(accepts: Accepts) -> String {
         Accepts::Advertised => "a name clients can reach, such as broker.example.com:9092 or {hostname}".to_owned(),
         Accepts::Directory => "a directory".to_owned(),
         Accepts::Level => "error, warn, info, debug or trace, or directives like info,oncelog::net=debug".to_owned(),
+        Accepts::Endpoint => "where to post traces, such as http://localhost:4318; https is not spoken".to_owned(),
+        Accepts::Ratio => "a number from 0 to 1, such as 0.1".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Configuration: built-in defaults < `oncelog.toml` < `KAFKA_…` < `ONCELOG_…` < flags, checked before anything starts.
+//! Configuration: built-in defaults < `oncelog.toml` < `KAFKA_…`, `OTEL_…` < `ONCELOG_…` < flags, checked before anything starts.
 //!
 //! A key that does not exist, and a value that cannot be, stop the start with one sentence that says what to write
 //! instead. [`Config`] is what is left when all of that has passed: whoever holds one need not check it again.
@@ -8,8 +8,10 @@ mod check;
 pub mod flags;
 mod kafka_env;
 mod nearest;
+mod otel_env;
 mod settings;
 mod sources;
+mod traces;
 
 use std::path::PathBuf;
 
@@ -18,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use address::{Advertised, HostPort};
 pub use flags::{Command, Flags, Txn, TxnWish};
 pub use sources::{Origin, Surroundings};
+pub use traces::{Endpoint, Ratio, Tracing};
 
 /// Why the configuration cannot be used, in one sentence that says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +56,8 @@ pub struct Config {
     pub net: Net,
     /// The log the process writes about itself.
     pub log: Log,
+    /// Traces of requests and transactions.
+    pub tracing: Tracing,
 }
 
 /// A configuration, where each value came from, and what should be said about it at the start.

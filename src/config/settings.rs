@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::address::HostPort;
 use super::{
     Admin, Config, Durability, Groups, Listeners, Log, LogFormat, MarkerSync, Net, OnSyncFailure, Producers, Storage,
-    Topics, Transactions,
+    Topics, Tracing, Transactions,
 };
 
 /// One line of the reference.
@@ -28,6 +28,8 @@ pub(super) enum Accepts {
     Advertised,
     Directory,
     Level,
+    Endpoint,
+    Ratio,
 }
 
 const fn row(key: &'static str, accepts: Accepts, meaning: &'static str) -> Setting {
@@ -52,7 +54,7 @@ const INT: i64 = i32::MAX as i64;
 const YEARS: i64 = 10 * 365 * 24 * 3_600_000;
 const MIB: i64 = 1 << 20;
 
-use Accepts::{Address, Advertised, Choice, Directory, Level, Switch};
+use Accepts::{Address, Advertised, Choice, Directory, Endpoint, Level, Ratio, Switch};
 
 /// Every setting, in the order it is shown.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -88,6 +90,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     row("net.idle_timeout_ms", ms(1_000, INT), "time without traffic after which a connection is closed"),
     row("log.format", Choice(&["text", "json"]), "shape of a log line"),
     row("log.level", Level, "what is logged, such as info or info,oncelog::net=debug"),
+    row("tracing.endpoint", Endpoint, "OpenTelemetry collector that takes traces over HTTP; off unless set"),
+    row("tracing.sample_ratio", Ratio, "share of requests and transactions traced, 0 to 1; all unless set"),
 ];
 
 /// The setting of that name.
@@ -117,6 +121,7 @@ pub(super) struct Settings {
     producers: Producers,
     net: Net,
     log: Log,
+    tracing: Tracing,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -157,6 +162,7 @@ impl Settings {
             producers: self.producers,
             net: self.net,
             log: self.log,
+            tracing: self.tracing,
         }
     }
 }
@@ -198,6 +204,7 @@ impl Default for Settings {
                 idle_timeout_ms: 600_000,
             },
             log: Log { format: LogFormat::Text, level: "info".to_owned() },
+            tracing: Tracing { endpoint: None, sample_ratio: None },
         }
     }
 }

@@ -10,7 +10,7 @@ use figment::value::{Dict, Value};
 
 use super::flags::Flags;
 use super::settings::{Accepts, find, variable};
-use super::{ConfigError, kafka_env, nearest};
+use super::{ConfigError, kafka_env, nearest, otel_env};
 
 /// What the process finds around it, given by argument so that a test can bring its own.
 #[derive(Debug, Clone, Default)]
@@ -81,6 +81,7 @@ pub(super) fn gather(flags: &Flags, around: &Surroundings) -> Result<Said, Confi
         said.entries.extend(from_toml(&path, &text)?);
     }
     kafka_env::add(&around.vars, &mut said)?;
+    otel_env::add(&around.vars, &mut said)?;
     from_env(&around.vars, &mut said)?;
     for (key, value, written) in &flags.set {
         said.entries.push(entry(key, value, Origin::Flag(written.clone()))?);
@@ -160,7 +161,15 @@ pub(super) fn entry(key: &str, text: &str, origin: Origin) -> Result<Entry, Conf
     let value = match find(key).map(|setting| setting.accepts) {
         Some(Accepts::Number { .. }) => text.trim().parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
         Some(Accepts::Switch) => text.trim().parse::<bool>().map_or_else(|_| Value::from(text), Value::from),
-        Some(Accepts::Choice(_) | Accepts::Address | Accepts::Advertised | Accepts::Directory | Accepts::Level)
+        Some(Accepts::Ratio) => text.trim().parse::<f64>().map_or_else(|_| Value::from(text), Value::from),
+        Some(
+            Accepts::Choice(_)
+            | Accepts::Address
+            | Accepts::Advertised
+            | Accepts::Directory
+            | Accepts::Level
+            | Accepts::Endpoint,
+        )
         | None => Value::from(text),
     };
     known(Entry { key: key.to_owned(), value, origin })

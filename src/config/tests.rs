@@ -399,7 +399,7 @@ fn commands_with_flags_of_their_own() {
     };
     let (a, b) = (HostPort::new("a", 1), HostPort::new("::1", 2));
     for (line, want) in [
-        ("doctor --bootstrap a:1", doctor(&[a.clone()], false, 30)),
+        ("doctor --bootstrap a:1", doctor(std::slice::from_ref(&a), false, 30)),
         ("doctor --transaction --bootstrap a:1,[::1]:2 --timeout-s=5", doctor(&[a.clone(), b], true, 5)),
         ("demo --bootstrap a:1", Command::Demo(Demo { bootstrap: vec![a.clone()], length: None })),
         (
@@ -471,4 +471,62 @@ fn what_is_asked_of_transactions() {
         let said = parse(words).unwrap_err().to_string();
         assert!(said.contains(why), "{words:?}: {said}");
     }
+}
+
+/// Variables → where traces go, who said it, how many; or what is wrong.
+#[test]
+fn where_traces_go() {
+    type Said<'a> = Result<(&'a str, &'a str, &'a str), &'a str>;
+    let table: &[(&[&str], Said<'_>)] = &[
+        (&[], Ok(("", "default", ""))),
+        (
+            &["OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318"],
+            Ok(("http://c:4318/v1/traces", "env OTEL_EXPORTER_OTLP_ENDPOINT", "")),
+        ),
+        (
+            &["OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318/all/", "OTEL_TRACES_SAMPLER=always_off"],
+            Ok(("http://c:4318/all/v1/traces", "env OTEL_EXPORTER_OTLP_ENDPOINT", "")),
+        ),
+        (
+            &["OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://[::1]:9/t"],
+            Ok(("http://[::1]:9/t", "env OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")),
+        ),
+        (&["OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_SDK_DISABLED=TRUE"], Ok(("", "default", ""))),
+        (&["OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_TRACES_EXPORTER=none"], Ok(("", "default", ""))),
+        (
+            &[
+                "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318",
+                "ONCELOG_TRACING__ENDPOINT=http://own:4318",
+                "ONCELOG_TRACING__SAMPLE_RATIO=0.25",
+            ],
+            Ok(("http://own:4318/v1/traces", "env ONCELOG_TRACING__ENDPOINT", "0.25")),
+        ),
+        (&["ONCELOG_TRACING__SAMPLE_RATIO=1"], Ok(("", "default", "1"))),
+        (&["ONCELOG_TRACING__SAMPLE_RATIO=1.01"], Err("write a number from 0 to 1, such as 0.1")),
+        (&["ONCELOG_TRACING__SAMPLE_RATIO=half"], Err("write a number from 0 to 1, such as 0.1")),
+        (
+            &["OTEL_EXPORTER_OTLP_ENDPOINT=c:4318"],
+            Err("(env OTEL_EXPORTER_OTLP_ENDPOINT): write where to post traces, such as http://localhost:4318"),
+        ),
+        (&["ONCELOG_TRACING__ENDPOINT=https://c:4318"], Err("https is not spoken")),
+        (&["ONCELOG_TRACING__ENDPOINT=http://"], Err("such as http://localhost:4318")),
+        (&["ONCELOG_TRACING__ENDPOINT=http://c:0"], Err("such as http://localhost:4318")),
+        (&["ONCELOG_TRACING__ENDPOINT=http://c d:1"], Err("such as http://localhost:4318")),
+    ];
+    for (vars, said) in table {
+        match (env(vars), said) {
+            (Ok(loaded), Ok((endpoint, origin, ratio))) => {
+                let tracing = &loaded.config.tracing;
+                assert_eq!(tracing.endpoint.as_ref().map_or("", Endpoint::as_str), *endpoint, "{vars:?}");
+                assert_eq!(tracing.sample_ratio.map(|ratio| ratio.share().to_string()).unwrap_or_default(), *ratio);
+                assert!(shown(&loaded, "tracing.endpoint").ends_with(&format!("({origin})")), "{vars:?}");
+            }
+            (Err(error), Err(why)) => assert!(error.to_string().contains(why), "{vars:?}: {error}"),
+            (got, _) => panic!("{vars:?}: {got:?}"),
+        }
+    }
+    let loaded = load(&[], "[tracing]\nsample_ratio = 1\nendpoint = \"http://c:4318\"", &[]).unwrap();
+    assert_eq!(loaded.config.tracing.sample_ratio.map(Ratio::share), Some(1.0));
+    let grpc = env(&["OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"]).unwrap();
+    assert!(grpc.notes.iter().any(|note| note.contains("grpc") && note.contains("4318")), "{:?}", grpc.notes);
 }

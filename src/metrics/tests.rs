@@ -76,6 +76,7 @@ fn every_series_of_a_closed_set_is_there_from_the_start() {
         "oncelog_disk_free_bytes",
         "oncelog_disk_space_low",
         "oncelog_disk_reserve_spent_total",
+        "oncelog_trace_spans_dropped_total",
     ];
     for name in zero {
         assert_eq!(series.get(name), Some(&0.0), "{name}");
@@ -85,10 +86,20 @@ fn every_series_of_a_closed_set_is_there_from_the_start() {
     assert!(series.contains_key("process_resident_memory_bytes"));
 }
 
+/// Something that is told to the metrics.
+type Deed = fn(&Metrics);
+
 /// One deed, one series, by one.
+fn moved(table: &[(Deed, &str)]) {
+    for (deed, name) in table {
+        let metrics = metrics();
+        deed(&metrics);
+        assert_eq!(series(&metrics).get(*name), Some(&1.0), "{name}");
+    }
+}
+
 #[test]
 fn each_deed_moves_its_own_series() {
-    type Deed = fn(&Metrics);
     let table: &[(Deed, &str)] = &[
         (|m| m.fenced(FencingReason::InitProducerId), "oncelog_fencing_events_total{reason=\"init_producer_id\"}"),
         (Metrics::duplicate_batch, "oncelog_producer_duplicate_batches_total"),
@@ -123,6 +134,13 @@ fn each_deed_moves_its_own_series() {
             "oncelog_invariant_violations_total{invariant=\"watermark_moved_back\"}",
         ),
         (|m| m.operator_acted(OperatorAction::Fence), "oncelog_operator_actions_total{action=\"fence\"}"),
+    ];
+    moved(table);
+}
+
+#[test]
+fn each_look_sets_its_own_series() {
+    let table: &[(Deed, &str)] = &[
         (|m| m.fetch_held(), "oncelog_read_committed_fetches_held_total"),
         (|m| m.aborted_ranges(1), "oncelog_aborted_ranges_sent_total"),
         (|m| m.set_fetch_sessions(1, 0), "oncelog_fetch_sessions"),
@@ -159,13 +177,10 @@ fn each_deed_moves_its_own_series() {
         (|m| m.set_disk(9, 1, false), "oncelog_disk_free_bytes"),
         (|m| m.set_disk(9, 0, true), "oncelog_disk_space_low"),
         (Metrics::disk_reserve_spent, "oncelog_disk_reserve_spent_total"),
+        (|m| m.trace_spans_dropped(1), "oncelog_trace_spans_dropped_total"),
         (|m| m.set_transactions(&[(TransactionState::Ongoing, 1)]), "oncelog_transactions{state=\"ongoing\"}"),
     ];
-    for (deed, name) in table {
-        let metrics = metrics();
-        deed(&metrics);
-        assert_eq!(series(&metrics).get(*name), Some(&1.0), "{name}");
-    }
+    moved(table);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::engine::txn::end::Cause;
 use crate::engine::{Outcome, PartId, Producer, Refusal, TransactionalId};
 use crate::metrics::{EndReason, FencingReason, Invariant, MarkerError, Metrics, SequenceError};
+use crate::runtime::tracks::{Moment, Tracks};
 
 /// Something that happened.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub enum Event {
     },
     /// A marker could not be written; it will be tried again.
     MarkerRetried {
+        /// Of whose transaction.
+        id: TransactionalId,
         /// What the partition said.
         refusal: Refusal,
     },
@@ -69,19 +72,45 @@ pub enum Event {
 
 /// Where events go.
 #[derive(Clone)]
-pub struct Events(Arc<Metrics>);
+pub struct Events {
+    metrics: Arc<Metrics>,
+    tracks: Option<Arc<dyn Tracks>>,
+}
 
 impl Events {
     /// Events counted in `metrics`.
     #[must_use]
     pub fn new(metrics: Arc<Metrics>) -> Self {
-        Self(metrics)
+        Self { metrics, tracks: None }
+    }
+
+    /// The same, with the moments of transactions told to `tracks`.
+    #[must_use]
+    pub fn tracked(self, tracks: Option<Arc<dyn Tracks>>) -> Self {
+        Self { tracks, ..self }
+    }
+
+    /// Whether anybody keeps traces: what only they need is not gathered otherwise.
+    #[must_use]
+    pub fn is_tracked(&self) -> bool {
+        self.tracks.is_some()
+    }
+
+    /// A moment of a transaction has come.
+    pub fn note(&self, moment: &Moment<'_>) {
+        if let Some(tracks) = &self.tracks {
+            tracks.note(moment);
+        }
+    }
+
+    fn trace_id(&self, id: &TransactionalId) -> Option<String> {
+        self.tracks.as_ref().and_then(|tracks| tracks.trace_id(id))
     }
 
     /// The metrics themselves.
     #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
-        &self.0
+        &self.metrics
     }
 
     /// A producer's batch was refused.
@@ -94,7 +123,7 @@ impl Events {
             (Refusal::ConcurrentTransactions, SequenceError::Concurrent),
         ];
         if let Some((_, error)) = NAMES.iter().find(|(name, _)| *name == refusal) {
-            self.0.sequence_error(*error);
+            self.metrics.sequence_error(*error);
         }
     }
 
@@ -103,26 +132,34 @@ impl Events {
         match event {
             Event::Decided { id, outcome, cause, open_ms } => {
                 if *cause != Cause::Client {
-                    tracing::info!(transactional_id = %id, ?outcome, ?cause, open_ms, "transaction ended by the broker");
+                    let trace_id = self.trace_id(id);
+                    tracing::info!(
+                        transactional_id = %id, ?outcome, ?cause, open_ms, trace_id, "transaction ended by the broker"
+                    );
                 }
             }
             Event::Completed { outcome, reason, took_ms } => {
-                self.0.transaction_completed(*outcome, *reason, whole_ms(*took_ms));
+                self.metrics.transaction_completed(*outcome, *reason, whole_ms(*took_ms));
             }
             Event::Fenced { id, old, new, reason } => {
-                self.0.fenced(*reason);
+                self.metrics.fenced(*reason);
+                self.note(&Moment::Fenced { id, old: *old, new: *new, reason: *reason });
                 tracing::info!(
-                    transactional_id = %id, producer_id = old.id, old_epoch = old.epoch,
-                    new_producer_id = new.id, new_epoch = new.epoch, ?reason, "producer fenced"
+                    transactional_id = %id, producer_id = old.id, old_epoch = old.epoch, new_producer_id = new.id,
+                    new_epoch = new.epoch, ?reason, trace_id = self.trace_id(id), "producer fenced"
                 );
             }
-            Event::MarkerRetried { refusal } => {
+            Event::MarkerRetried { id, refusal } => {
                 let full = *refusal == Refusal::KafkaStorageError;
-                self.0.marker_retried(if full { MarkerError::StorageFull } else { MarkerError::Other });
-                tracing::warn!(error = %refusal, "marker not written, trying again; its decision stands");
+                self.metrics.marker_retried(if full { MarkerError::StorageFull } else { MarkerError::Other });
+                let trace_id = self.trace_id(id);
+                tracing::warn!(
+                    transactional_id = %id, error = %refusal, trace_id,
+                    "marker not written, trying again; its decision stands"
+                );
             }
             Event::Orphan { producer, part } => {
-                self.0.invariant_violated(Invariant::OrphanTransaction);
+                self.metrics.invariant_violated(Invariant::OrphanTransaction);
                 tracing::error!(
                     producer_id = producer.id,
                     epoch = producer.epoch,
@@ -135,7 +172,7 @@ impl Events {
                 tracing::warn!(producer_id, epoch, part = part.0, "open transaction ended by an operator's marker");
             }
             Event::IdExpired { id } => {
-                self.0.fenced(FencingReason::IdExpired);
+                self.metrics.fenced(FencingReason::IdExpired);
                 tracing::info!(transactional_id = %id, "transactional id forgotten after its idle time");
             }
         }

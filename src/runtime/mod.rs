@@ -23,6 +23,7 @@ mod settings;
 pub mod sizes;
 pub mod start;
 mod tools;
+pub mod tracks;
 #[cfg(any(test, simulator))]
 #[cfg_attr(not(simulator), allow(dead_code, reason = "the simulator alone uses a part of it"))]
 #[allow(

@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{Parts, StartError, thread};
+use super::{Parts, StartError, stage, thread};
 use crate::clock::Clock;
 use crate::config::{Config, MarkerSync, Storage};
 use crate::engine::TopicId;
@@ -34,6 +34,7 @@ use crate::runtime::retention::{self, SweepLetter};
 use crate::runtime::room::RoomWatch;
 use crate::runtime::router::{Addresses, Router};
 use crate::runtime::start::Start;
+use crate::runtime::tracks::Tracks;
 use crate::store::StoreError;
 use crate::store::disk::Disk;
 use crate::store::log::remove_leftovers;
@@ -69,16 +70,19 @@ pub(super) struct Engines {
 
 /// Opens the store, recovers, and sets every owner going.
 pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Broker), StartError> {
-    let Parts { clock, wrap_disk, wrap_store, on_broken } = parts;
+    let Parts { clock, wrap_disk, wrap_store, on_broken, traces } = parts;
     let real: Arc<dyn Disk> = Arc::new(OsDisk::new(&config.data_dir).map_err(|error| StartError(error.to_string()))?);
     let disk = wrap_disk(real);
     let fresh_cluster_id = topic_id_text(TopicId(*uuid::Uuid::new_v4().as_bytes()));
     let space = Arc::new(Space::new(Arc::clone(&disk), limits(config)));
-    let (meta, boot, wal) = open_meta(&disk, config, &fresh_cluster_id, &space)?;
+    let open = || open_meta(&disk, config, &fresh_cluster_id, &space);
+    let (meta, boot, wal) = stage(traces.as_ref(), "open data directory").in_scope(open)?;
     say_opened(&boot, config);
     let apis: Vec<(i16, &'static str)> = Api::ALL.iter().map(|api| (api.key(), api.name())).collect();
     let metrics = Arc::new(Metrics::new(config, &apis).map_err(|error| StartError(format!("metrics: {error}")))?);
-    let (events, defaults) = (Events::new(Arc::clone(&metrics)), defaults(config));
+    let recovery = stage(traces.as_ref(), "recover");
+    let tracks = traces.map(|traces| traces as Arc<dyn Tracks>);
+    let (events, defaults) = (Events::new(Arc::clone(&metrics)).tracked(tracks), defaults(config));
     let settings = ledger_settings(config, boot.incarnation, &defaults);
     let mut ledger = Ledger::load(meta.load()?, &settings.groups, clock.now());
     let mut store: Box<dyn LedgerStore> = Box::new(Spared::new(wrap_store(Box::new(meta)), Arc::clone(&space)));
@@ -89,14 +93,15 @@ pub(super) fn engines(config: &Arc<Config>, parts: Parts) -> Result<(Engines, Br
     let catalog = Arc::clone(ledger.stored_catalog());
     let source = Sources { disk, defaults: defaults.clone(), clean: boot.clean };
     source.remove_leftovers(&catalog, boot.incarnation)?;
-    Start {
+    let start = Start {
         ledger: &mut ledger,
         settings: &part_settings,
         clean: boot.clean,
         source: &|_, row| source.of(&catalog, row),
         now: clock.now(),
-    }
-    .run(&partitions)?;
+    };
+    recovery.in_scope(|| start.run(&partitions))?;
+    drop(recovery);
     if !ledger.rows().is_empty() {
         store.commit(ledger.rows())?;
         wal.sync()?;

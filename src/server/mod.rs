@@ -3,6 +3,7 @@
 mod assemble;
 mod ops;
 mod restart;
+mod wrong_door;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,8 +14,9 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tracing::{Instrument, Span};
 
-use crate::api::{Ctx, Handlers};
+use crate::api::{self, Ctx, Handlers};
 use crate::clock::Clock;
 use crate::config::{Config, HostPort, ListenerName};
 use crate::net::{Edge, Limits};
@@ -25,7 +27,9 @@ use crate::store::StoreError;
 use crate::store::dir_lock::DirLock;
 use crate::store::disk::Disk;
 use crate::store::meta::LedgerStore;
+use crate::telemetry::{self, Traces};
 use assemble::Engines;
+use wrong_door::WrongDoor;
 
 /// Why the broker could not start, or had to end, in one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +61,8 @@ pub struct Parts {
     pub wrap_store: Wrap<Box<dyn LedgerStore>>,
     /// What happens when it is not known any more what is on disk.
     pub on_broken: OnBroken,
+    /// Whoever keeps traces, if they are kept.
+    pub traces: Option<Arc<Traces>>,
 }
 
 impl Parts {
@@ -70,6 +76,7 @@ impl Parts {
             wrap_disk: Box::new(|disk| disk),
             wrap_store: Box::new(|store| store),
             on_broken: Box::new(move |error| restart::start_over(error, policy, since.now())),
+            traces: None,
         }
     }
 }
@@ -88,15 +95,20 @@ pub struct Running {
     _lock: DirLock,
 }
 
-/// Runs the broker until `stop` is ready and everything under way has been finished.
+/// Runs the broker until `stop` is ready and everything under way has been finished. What happens is told to `traces`.
 ///
 /// # Errors
 /// What kept it from starting, or from ending in order.
-pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), StartError> {
+pub async fn run(
+    config: Config,
+    traces: Option<Arc<Traces>>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), StartError> {
     restart::pause().await;
-    let parts = Parts::real(&config);
+    let span = stage(traces.as_ref(), "start");
+    let parts = Parts { traces, ..Parts::real(&config) };
     let welcome = config.clone();
-    let running = start(config, parts).await?;
+    let running = start(config, parts).instrument(span).await?;
     let bound: Vec<(ListenerName, u16)> = running.listening.iter().map(|(name, at)| (*name, at.port())).collect();
     for line in welcome.welcome(&bound) {
         tracing::info!("{line}");
@@ -115,6 +127,7 @@ pub async fn start(config: Config, parts: Parts) -> Result<Running, StartError> 
     let doors = Doors::bind(&config)?;
     let root = config.data_dir.clone();
     let lock = lock(&root)?;
+    let traces = parts.traces.clone();
     let (engines, broker) = assemble::engines(&config, parts)?;
     let broker = Arc::new(broker);
     let (stop, stopping) = watch::channel(false);
@@ -128,16 +141,20 @@ pub async fn start(config: Config, parts: Parts) -> Result<Running, StartError> 
         advertised.extend(told.map(|told| (Arc::from(name.as_str()), told.host, told.port)));
         listening.push((*name, at));
     }
+    let bound: Vec<(ListenerName, u16)> = listening.iter().map(|(name, at)| (*name, at.port())).collect();
+    let wrong_door = WrongDoor::new(&config, &bound);
     let ctx = Ctx { broker: Arc::clone(&broker), config: Arc::clone(&config), advertised };
-    let observer = Arc::new(ops::Watcher::new(Arc::clone(&broker)));
-    let edge = Edge::new(Arc::new(Handlers::new(Arc::new(ctx))), observer, limits(&config));
+    let observer = Arc::new(ops::Watcher::new(Arc::clone(&broker), wrong_door));
+    let requests = traces.clone().map(|traces| traces as Arc<dyn api::traces::Traces>);
+    let handlers = Handlers::new(Arc::new(ctx)).traced(requests);
+    let edge = Edge::new(Arc::new(handlers), observer, limits(&config));
     for (name, listener) in listeners {
         let (edge, stopping) = (Arc::clone(&edge), stopping.clone());
         edges.spawn(crate::net::serve(listener, Arc::from(name.as_str()), edge, stopping));
     }
     let admin_at = admin.local_addr().map_err(|error| StartError(format!("admin: {error}")))?;
     let bound = listening.iter().map(|(name, at): &(ListenerName, SocketAddr)| (*name, at.port())).collect();
-    let operations = Arc::new(ops::Ops::new(Arc::clone(&broker), Arc::clone(&config), bound));
+    let operations = Arc::new(ops::Ops::new(Arc::clone(&broker), Arc::clone(&config), (bound, traces)));
     edges.spawn(ops::watch_late(Arc::clone(&operations), stopping.clone()));
     edges.spawn(crate::http::serve(admin, operations, stopping));
     broker.metrics().started(broker.clock().exact());
@@ -171,6 +188,11 @@ impl Running {
         self.edges.shutdown().await;
         self.engines.abandon();
     }
+}
+
+/// A part of a start, as a span if traces are kept.
+fn stage(traces: Option<&Arc<Traces>>, name: &'static str) -> Span {
+    traces.map_or_else(Span::none, |_| telemetry::stage(name))
 }
 
 /// Sockets bound before anything is opened, so that a taken port is said before the data directory is touched, and

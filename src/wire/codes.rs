@@ -1,5 +1,7 @@
 //! Refusal to Kafka's error code.
 
+use kafka_protocol::ResponseError;
+
 use super::apis::Api;
 use crate::engine::refusal::Refusal;
 
@@ -85,6 +87,21 @@ pub const fn code(refusal: Refusal) -> i16 {
         Refusal::MismatchedEndpointType => 114,
         Refusal::UnsupportedEndpointType => 115,
     }
+}
+
+/// Kafka's name of each refusal, as its documentation has it: `CONCURRENT_TRANSACTIONS`.
+#[must_use]
+pub fn name(refusal: Refusal) -> String {
+    let known = ResponseError::try_from_code(code(refusal));
+    let camel = known.map_or_else(|| format!("{refusal:?}"), |error| format!("{error:?}"));
+    let mut name = String::with_capacity(camel.len().saturating_add(6));
+    for letter in camel.chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
 }
 
 /// What a fenced producer is told: PRODUCER_FENCED where the version of its request knows it, else

@@ -27,3 +27,8 @@ pub(crate) fn oncelog(dir: &Path) -> Command {
 pub(crate) fn serve(settings: &[&str]) -> Server {
     Server::of(Path::new(PROGRAM), settings)
 }
+
+/// The same, with these variables in its environment.
+pub(crate) fn serve_among(settings: &[&str], variables: &[(&str, &str)]) -> Server {
+    Server::among(Path::new(PROGRAM), settings, variables)
+}

@@ -110,6 +110,11 @@ enum Codec<'a> {
 impl<'a> Inflated<'a> {
     /// A stream over `bytes`, packed with Kafka's codec 1 to 4.
     pub(super) fn new(codec: i16, bytes: &'a [u8]) -> Result<Self, Broken> {
+        Self::within(codec, bytes, unpacked_limit(bytes.len()))
+    }
+
+    /// The same, ending with an error where more than about `limit` bytes would have to be unpacked.
+    pub(super) fn within(codec: i16, bytes: &'a [u8], limit: usize) -> Result<Self, Broken> {
         let codec = match codec {
             1 => Codec::Gzip(Box::new(MultiGzDecoder::new(bytes))),
             2 => Codec::Snappy(Snappy::new(bytes)?),
@@ -117,7 +122,6 @@ impl<'a> Inflated<'a> {
             4 => Codec::Zstd(Box::new(zstd_decoder(bytes)?)),
             _ => return Err(Broken::UnknownCodec),
         };
-        let limit = unpacked_limit(bytes.len());
         Ok(Self { codec, window: Vec::new(), at: 0, filled: 0, before_window: 0, limit })
     }
 

@@ -4,6 +4,7 @@
 //! the checksum, are patched when a place in the log is given.
 
 pub mod check;
+pub mod headers;
 mod inflate;
 pub mod marker;
 pub mod records;

@@ -12,6 +12,7 @@ use crate::engine::txn::work::{RETRY_FIRST_MS, RETRY_MAX_MS};
 use crate::engine::{Now, Offset, Outcome, PartId, Refusal, ReplyTo, TransactionalId};
 use crate::known_bugs::{Bug, is_in};
 use crate::runtime::post::{Answer, Command, LedgerLetter, PartLetter, Post, SealState, Sealed};
+use crate::runtime::tracks::Moment;
 
 /// One open transaction on its way to a decision.
 #[derive(Debug)]
@@ -87,6 +88,7 @@ impl LedgerOwner {
             let differs = |have: &Want| have.cause == Cause::Client && have.outcome != want.outcome;
             if fences {
                 self.ledger.pause_timeout(id);
+                self.events.note(&Moment::Asked { number, outcome: want.outcome, cause: want.cause });
             }
             if !fences && ending.wants.iter().any(differs) {
                 answer(turn, &want, Refusal::ConcurrentTransactions);
@@ -107,6 +109,7 @@ impl LedgerOwner {
         if fences {
             self.ledger.pause_timeout(id);
         }
+        self.events.note(&Moment::Asked { number, outcome: want.outcome, cause: want.cause });
         self.rounds = self.rounds.saturating_add(1);
         let round = self.rounds;
         let unasked = is_in(Bug::DecisionAtReceipt);
@@ -124,7 +127,8 @@ impl LedgerOwner {
 
     /// What was gathered for is not open any more: who asked is judged anew.
     pub(super) fn void(&mut self, id: &TransactionalId, turn: &mut Turn) {
-        let wants = self.endings.remove(id).map(|ending| ending.wants).unwrap_or_default();
+        let Some(Ending { number, wants, .. }) = self.endings.remove(id) else { return };
+        self.events.note(&Moment::Undone { number });
         for (to, command) in wants.into_iter().filter_map(|want| want.asked) {
             turn.at_once.push(Post::Ledger(LedgerLetter::Ask(to, command)));
         }
@@ -147,6 +151,9 @@ impl LedgerOwner {
         let seal = ending.seals.get_mut(&part)?;
         if !matches!(seal, SealState::Durable(_)) {
             *seal = state;
+            if matches!(state, SealState::Durable(_) | SealState::Gone) {
+                self.events.note(&Moment::Sealed { number, part });
+            }
         }
         ending.decision().map(|_| Step::Decide(id))
     }
@@ -156,6 +163,7 @@ impl LedgerOwner {
     /// is tried again with a pause.
     pub(super) fn undo_ending(&mut self, id: &TransactionalId, now: Now) -> Vec<Post> {
         let Some(mut ending) = self.endings.remove(id) else { return Vec::new() };
+        self.events.note(&Moment::Undone { number: ending.number });
         let mut posts: Vec<Post> = (ending.wants.iter_mut())
             .filter_map(|want| want.asked.take())
             .map(|(to, _)| Post::Answer(to, Answer::Refused(Refusal::NotCoordinator)))

@@ -9,10 +9,10 @@
 mod administration;
 mod answers;
 pub mod ending;
+mod phases;
 pub mod steps;
 pub mod thread;
 mod tools;
-mod tracks;
 pub mod wait;
 pub mod work;
 
@@ -24,14 +24,15 @@ use crate::engine::ledger::rows::{PartRow, RecoveryPoint};
 use crate::engine::ledger::{Ledger, Waits};
 use crate::engine::partition::Grant;
 use crate::engine::txn::end::Cause;
-use crate::engine::{GroupId, Now, Offset, Outcome, PartId, Refusal, ReplyTo, TopicId, TransactionalId};
+use crate::engine::{GroupId, Now, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TransactionalId};
 use crate::known_bugs::{Bug, is_in};
 use crate::runtime::events::{Event, Events};
 use crate::runtime::post::{Answer, Command, LedgerLetter, MoveLogStart, PartLetter, Post};
+use crate::runtime::tracks::Moment;
 use crate::store::StoreError;
 use crate::store::meta::LedgerStore;
 use ending::{Ending, Want};
-use tracks::Track;
+use phases::Phases;
 use wait::Waiting;
 
 /// What the ledger's owner is told once.
@@ -61,7 +62,7 @@ pub struct LedgerOwner {
     events: Events,
     endings: BTreeMap<TransactionalId, Ending>,
     /// Decisions being carried out, as far as metrics tell of them.
-    tracks: BTreeMap<u64, Track>,
+    phases: BTreeMap<u64, Phases>,
     /// Transactions whose end a step of this turn began.
     begun: BTreeSet<u64>,
     /// Gathers so far.
@@ -158,6 +159,8 @@ struct CatalogChange {
 /// A change of the owner's memory, made only after the commit.
 #[derive(Debug)]
 enum Then {
+    /// A transaction has begun; said only to whoever keeps traces.
+    Begun { id: TransactionalId, number: u64, producer: Producer },
     /// Begin, or join, the end of an open transaction.
     Begin { id: TransactionalId, number: u64, want: Want },
     /// A decision is stored.
@@ -178,13 +181,17 @@ impl LedgerOwner {
     /// The owner of `ledger`, storing into `store`.
     #[must_use]
     pub fn new(ledger: Ledger, store: Box<dyn LedgerStore>, settings: Settings, events: Events) -> Self {
+        for (id, txn, ongoing) in ledger.open_transactions() {
+            let (number, producer, found_since_wall_ms) = (ongoing.number, txn.producer, Some(ongoing.started_wall_ms));
+            events.note(&Moment::Begun { number, id, producer, found_since_wall_ms });
+        }
         Self {
             ledger,
             store,
             settings,
             events,
             endings: BTreeMap::new(),
-            tracks: BTreeMap::new(),
+            phases: BTreeMap::new(),
             begun: BTreeSet::new(),
             rounds: 0,
             first_unflushed: BTreeSet::new(),
@@ -391,10 +398,13 @@ impl LedgerOwner {
         turn.held.extend(effects.held);
         for then in effects.then {
             match then {
+                Then::Begun { id, number, producer } => {
+                    self.events.note(&Moment::Begun { number, id: &id, producer, found_since_wall_ms: None });
+                }
                 Then::Begin { id, number, want } => self.begin_ending(&id, number, want, (now, turn)),
                 Then::Decided { id, seq, outcome, cause, took_ms } => {
                     self.events.say(&Event::Decided { id: id.clone(), outcome, cause, open_ms: took_ms });
-                    self.track(&id, seq, (outcome, cause, took_ms), now);
+                    self.begin_phases(&id, seq, (outcome, cause, took_ms), now);
                     self.decided(&id, seq, (outcome, cause), (now, turn));
                 }
                 Then::Wait { id, waiting } => self.waiting.entry(id).or_default().push(waiting),

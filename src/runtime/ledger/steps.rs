@@ -164,8 +164,12 @@ impl LedgerOwner {
             self.wait((to, command), id, now, effects);
             return;
         }
+        let begins = self.events.is_tracked() && self.ledger.txns.get(id).is_some_and(|txn| txn.ongoing().is_none());
         match self.ledger.add_to_txn(claimed, addition, now) {
             Ok(granted) => {
+                if begins {
+                    effects.then.push(Then::Begun { id: id.clone(), number: granted.number, producer });
+                }
                 self.first_unflushed.extend(granted.first_ever.iter().copied());
                 // The row that says that a partition holds transactions must be on disk before its log can, whoever's
                 // add it came with: a start would not look for an open one there.

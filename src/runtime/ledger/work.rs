@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ending::Want;
+use super::ending::{Ending, Want};
 use super::wait::{Until, Waiting, patience_ms};
 use super::{Answer, LedgerOwner, Step, Turn};
 use crate::engine::partition::MarkOrder;
@@ -12,6 +12,7 @@ use crate::engine::{Now, Outcome, PartId, TransactionalId};
 use crate::known_bugs::{Bug, is_in};
 use crate::runtime::events::Event;
 use crate::runtime::post::{LedgerLetter, MarkResult, PartLetter, Post};
+use crate::runtime::tracks::{Moment, Place};
 
 impl LedgerOwner {
     /// A decision is stored. Its gather is over; who asked for it waits for its markers; others are judged anew.
@@ -22,7 +23,12 @@ impl LedgerOwner {
         (outcome, cause): (Outcome, Cause),
         (now, turn): (Now, &mut Turn),
     ) {
-        let wants = self.endings.remove(id).map(|ending| ending.wants).unwrap_or_default();
+        let ending = self.endings.remove(id);
+        if let Some(ending) = ending.as_ref().filter(|_| self.events.is_tracked()) {
+            let (number, places) = (ending.number, self.places(ending));
+            self.events.note(&Moment::Decided { number, debt: seq, outcome, cause, places: &places });
+        }
+        let wants = ending.map(|ending| ending.wants).unwrap_or_default();
         for Want { asked, outcome: wanted, cause: wants } in wants {
             let Some((to, command)) = asked else { continue };
             // A tool has what it wants however the transaction came to be aborted; a client only by its own decision.
@@ -42,6 +48,16 @@ impl LedgerOwner {
         }
     }
 
+    /// The partitions of a transaction by their names; one of a deleted topic has none any more.
+    fn places(&self, ending: &Ending) -> Vec<Place> {
+        let catalog = self.ledger.stored_catalog();
+        let place = |part: &PartId| {
+            let (topic, index) = catalog.part(*part)?;
+            Some(Place { part: *part, topic: topic.name.clone(), index })
+        };
+        ending.seals.keys().filter_map(place).collect()
+    }
+
     /// Nothing is owed: who waits for this id is judged anew in the next turn.
     pub(super) fn wake_waiting(&mut self, id: &TransactionalId) -> Vec<Post> {
         let again = |waiting: Waiting| match waiting.how {
@@ -54,15 +70,15 @@ impl LedgerOwner {
     pub(super) fn note_marked(&mut self, part: PartId, debts: &[u64], result: MarkResult, now: Now) {
         for seq in debts {
             self.count_marker((*seq, part), result);
+            self.events.note(&Moment::Marked { debt: *seq, part, result });
             let stage = match result {
                 MarkResult::Appended => Stage::Appended,
                 MarkResult::Synced | MarkResult::Gone => Stage::Synced,
                 MarkResult::Parked => Stage::Parked,
                 MarkResult::Failed(refusal) => {
-                    self.events.say(&Event::MarkerRetried { refusal });
-                    let before =
-                        self.ledger.owed.get(seq).and_then(|owed| owed.parts.get(&part)).map(|part| part.stage);
-                    let Some(before) = before else { continue };
+                    let Some(owed) = self.ledger.owed.get(seq) else { continue };
+                    self.events.say(&Event::MarkerRetried { id: owed.id.clone(), refusal });
+                    let Some(before) = owed.parts.get(&part).map(|part| part.stage) else { continue };
                     after_failure(before, now.mono_ms)
                 }
             };
@@ -81,15 +97,25 @@ impl LedgerOwner {
         for seq in std::mem::take(&mut self.moved) {
             let Some(owed) = self.ledger.owed.get(&seq) else { continue };
             let (id, outcome, done) = (owed.id.clone(), owed.outcome, owed.is_done());
-            if self.ledger.release_if_over(seq, self.settings.redo, now) {
-                self.track_over(seq, now);
+            let released = self.ledger.release_if_over(seq, self.settings.redo, now);
+            if released {
+                self.phases_over(seq, now);
                 self.end_waiting(&id, outcome, turn, steps);
             }
+            // Under `redo` the id is free before the last marker is on disk; what was given up never comes to an end.
+            if done || released && self.has_left(seq) {
+                self.events.note(&Moment::Over { debt: seq });
+            }
             if done {
-                self.track_done(seq, now);
+                self.phases_done(seq, now);
                 self.paid.insert(seq);
             }
         }
+    }
+
+    fn has_left(&self, seq: u64) -> bool {
+        let owed = self.ledger.owed.get(&seq);
+        owed.is_some_and(|owed| owed.parts.values().any(|part| part.stage == Stage::Left))
     }
 
     /// Asks each partition for the markers that are due there: one letter a partition, after the decision is flushed.

@@ -343,9 +343,9 @@ fn debts(letters: &[PartLetter]) -> BTreeSet<u64> {
 
 /// Those of them that are to be asked for again.
 fn failed(posts: &[Post]) -> impl Iterator<Item = u64> {
-    let failed = posts.iter().filter_map(|post| match post {
-        Post::Ledger(LedgerLetter::Marked(_, debts, MarkResult::Failed(_))) => Some(debts),
-        _ => None,
+    let failed = posts.iter().filter_map(|post| {
+        let Post::Ledger(LedgerLetter::Marked(_, debts, MarkResult::Failed(_))) = post else { return None };
+        Some(debts)
     });
     failed.flatten().copied()
 }

@@ -14,6 +14,7 @@ use crate::known_bugs::{Bug, is_in};
 use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
 use crate::runtime::post::{Answer, Append, LedgerLetter, MarkResult, PartLetter, Post, Produced, SealState, Sealed};
+use crate::runtime::tracks::Moment;
 use crate::store::StoreError;
 use crate::store::log::Appended;
 
@@ -199,6 +200,7 @@ impl PartitionOwner {
 
     fn mark(&mut self, debt: u64, order: &MarkOrder, now: Now, gathered: &mut Gathered) {
         gathered.marked.push(debt);
+        self.settings.events.note(&Moment::Ordered { debt, part: self.part });
         self.grants.retain(|grant| Some(grant.txn_no) != order.txn_no);
         self.sealed.retain(|(_, number)| Some(*number) != order.txn_no);
         let written = match self.engine.mark(order, now) {
@@ -253,6 +255,9 @@ impl PartitionOwner {
         }
         self.tally.count(&gathered.counted);
         self.shared.set_producers(self.engine.producer_count());
+        for debt in &gathered.marked {
+            self.settings.events.note(&Moment::Appended { debt: *debt, part: self.part });
+        }
         let view = self.view();
         // Rule L: a run of closing markers that starts where everything is published may be shown before its own
         // sync, because its decisions are on disk and a restart writes the same markers at the same offsets: unless one

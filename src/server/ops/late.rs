@@ -115,7 +115,7 @@ mod tests {
         open(&running.broker).await;
         // As if the longest timeout had been shorter when it began: it is open for longer than any may be.
         config.transactions.max_timeout_ms = 1_000;
-        let ops = Ops::new(Arc::clone(&running.broker), Arc::new(config), Vec::new());
+        let ops = Ops::new(Arc::clone(&running.broker), Arc::new(config), (Vec::new(), None));
         let mut told = BTreeSet::new();
         assert_eq!(ops.tell_late(&mut told), 0);
         clock.advance(301_500);

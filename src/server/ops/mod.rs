@@ -19,6 +19,7 @@ use crate::http::v1::{Acted, Action, Blocked, Filter, ListenerShown, NotActed, P
 use crate::http::{Admin, Pending, Readiness};
 use crate::metrics::Metrics;
 use crate::runtime::broker::Broker;
+use crate::telemetry::Traces;
 
 /// The broker as the admin port sees it.
 pub(super) struct Ops {
@@ -26,13 +27,19 @@ pub(super) struct Ops {
     config: Arc<Config>,
     /// The port each listener got.
     bound: Vec<(ListenerName, u16)>,
+    traces: Option<Arc<Traces>>,
     /// Watermarks at the last look.
     ends: Mutex<BTreeMap<PartId, Offset>>,
 }
 
 impl Ops {
-    pub(super) fn new(broker: Arc<Broker>, config: Arc<Config>, bound: Vec<(ListenerName, u16)>) -> Self {
-        Self { broker, config, bound, ends: Mutex::default() }
+    /// `bound`: the port each listener got.
+    pub(super) fn new(
+        broker: Arc<Broker>,
+        config: Arc<Config>,
+        (bound, traces): (Vec<(ListenerName, u16)>, Option<Arc<Traces>>),
+    ) -> Self {
+        Self { broker, config, bound, traces, ends: Mutex::default() }
     }
 }
 
@@ -52,6 +59,9 @@ impl Admin for Ops {
     fn before_scrape(&self) -> Pending<'_, ()> {
         Box::pin(async {
             self.broker.metrics().set_ready(self.readiness().ready);
+            if let Some(traces) = &self.traces {
+                self.broker.metrics().trace_spans_dropped(traces.take_dropped());
+            }
             self.show_partitions();
             if let Ok(gauges) = self.broker.gauges().await {
                 self.show_ledger(&gauges);

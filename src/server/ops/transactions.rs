@@ -156,13 +156,14 @@ impl Ops {
 }
 
 fn not_acted(action: Action, refusal: Refusal) -> NotActed {
-    match refusal {
-        Refusal::TransactionalIdNotFound => NotActed::Unknown,
-        Refusal::InvalidTxnState => {
-            NotActed::Conflict(format!("no transaction is open: there is nothing to {}", action.name()))
-        }
-        Refusal::ConcurrentTransactions => NotActed::Conflict("it is being ended already, and takes long".to_owned()),
-        other => NotActed::Unavailable(format!("the ledger refused: {other}")),
+    if refusal == Refusal::TransactionalIdNotFound {
+        NotActed::Unknown
+    } else if refusal == Refusal::InvalidTxnState {
+        NotActed::Conflict(format!("no transaction is open: there is nothing to {}", action.name()))
+    } else if refusal == Refusal::ConcurrentTransactions {
+        NotActed::Conflict("it is being ended already, and takes long".to_owned())
+    } else {
+        NotActed::Unavailable(format!("the ledger refused: {refusal}"))
     }
 }
 

@@ -54,7 +54,8 @@ pub(crate) fn free_port() -> u16 {
 /// A program, told nothing yet, in an environment without settings and a directory without a file of them.
 pub(crate) fn quiet(program: &Path, dir: &Path) -> Command {
     let mut command = Command::new(program);
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("ONCELOG_") || name.starts_with("KAFKA_")) {
+    let means_something = |name: &str| ["ONCELOG_", "KAFKA_", "OTEL_"].iter().any(|front| name.starts_with(front));
+    for (name, _) in std::env::vars().filter(|(name, _)| means_something(name)) {
         command.env_remove(name);
     }
     command.current_dir(dir).stdin(Stdio::null());
@@ -101,8 +102,14 @@ pub(crate) struct Server {
 impl Server {
     /// This program on a directory of its own, with these settings.
     pub(crate) fn of(program: &Path, settings: &[&str]) -> Self {
+        Self::among(program, settings, &[])
+    }
+
+    /// The same, with these variables in its environment.
+    pub(crate) fn among(program: &Path, settings: &[&str], variables: &[(&str, &str)]) -> Self {
         let (dir, port) = (TempDir::new().unwrap(), free_port());
         let mut command = quiet(program, dir.path());
+        command.envs(variables.iter().copied());
         let own = [
             "data_dir=data".to_owned(),
             "admin.bind=127.0.0.1:0".to_owned(),

@@ -39,7 +39,7 @@ fn a_broker_on_a_faulty_disk() {
     if var(POLICY) == "exit" {
         config.on_sync_failure = OnSyncFailure::Exit;
     }
-    telemetry::init(&config.log).unwrap();
+    let _telemetry = telemetry::init(&config).unwrap();
     let (faults, mut parts) = (Faults::default(), Parts::real(&config));
     let own = faults.clone();
     parts.wrap_disk = Box::new(|disk| Arc::new(FaultyDisk::new(disk, own)));

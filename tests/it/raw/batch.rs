@@ -36,6 +36,8 @@ pub(crate) struct Batch {
     pub(crate) timestamp: i64,
     /// Keys and values; timestamps rise by one.
     pub(crate) records: Vec<Record>,
+    /// Headers of each record.
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 const TRANSACTIONAL: i16 = 0x10;
@@ -55,6 +57,7 @@ impl Batch {
             codec: Codec::None,
             timestamp: 1_700_000_000_000,
             records: Vec::new(),
+            headers: Vec::new(),
         }
         .values("value", count)
     }
@@ -72,6 +75,12 @@ impl Batch {
     /// As many records of values `prefix-0`, `prefix-1`, …
     pub(crate) fn values(mut self, prefix: &str, count: usize) -> Self {
         self.records = (0..count).map(|n| (None, Some(format!("{prefix}-{n}").into_bytes()))).collect();
+        self
+    }
+
+    /// The same with one more header in each record.
+    pub(crate) fn headed(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -112,7 +121,11 @@ impl Batch {
             put_varint(&mut record, n);
             put_nullable(&mut record, key.as_deref());
             put_nullable(&mut record, value.as_deref());
-            put_varint(&mut record, 0);
+            put_varint(&mut record, i64::try_from(self.headers.len()).unwrap());
+            for (name, value) in &self.headers {
+                put_nullable(&mut record, Some(name.as_bytes()));
+                put_nullable(&mut record, Some(value.as_bytes()));
+            }
             put_varint(&mut all, i64::try_from(record.len()).unwrap());
             all.put_slice(&record);
         }

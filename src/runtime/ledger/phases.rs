@@ -11,7 +11,7 @@ use crate::runtime::post::MarkResult;
 
 /// One decision on its way.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Track {
+pub(super) struct Phases {
     outcome: Outcome,
     reason: EndReason,
     /// How long the transaction was open when it was decided, in milliseconds.
@@ -23,7 +23,7 @@ pub(super) struct Track {
 
 impl LedgerOwner {
     /// A decision is stored; `seq` names what it owes, if anything.
-    pub(super) fn track(
+    pub(super) fn begin_phases(
         &mut self,
         id: &TransactionalId,
         seq: Option<u64>,
@@ -38,27 +38,27 @@ impl LedgerOwner {
         match seq {
             Some(seq) => {
                 let decided_mono_ms = now.mono_ms;
-                let track = Track { outcome, reason, open_ms, decided_mono_ms, over_mono_ms: None };
-                self.tracks.insert(seq, track);
+                let track = Phases { outcome, reason, open_ms, decided_mono_ms, over_mono_ms: None };
+                self.phases.insert(seq, track);
             }
             None => self.events.say(&Event::Completed { outcome, reason, took_ms: open_ms }),
         }
     }
 
     /// Every marker is written, as far as the answer waits for it.
-    pub(super) fn track_over(&mut self, seq: u64, now: Now) {
-        let Some(track) = self.tracks.get_mut(&seq).filter(|track| track.over_mono_ms.is_none()) else { return };
+    pub(super) fn phases_over(&mut self, seq: u64, now: Now) {
+        let Some(track) = self.phases.get_mut(&seq).filter(|track| track.over_mono_ms.is_none()) else { return };
         track.over_mono_ms = Some(now.mono_ms);
-        let Track { outcome, reason, open_ms, decided_mono_ms, .. } = *track;
+        let Phases { outcome, reason, open_ms, decided_mono_ms, .. } = *track;
         let took_ms = now.mono_ms.saturating_sub(decided_mono_ms);
         self.events.metrics().phase(Phase::Markers, whole_ms(took_ms));
         self.events.say(&Event::Completed { outcome, reason, took_ms: open_ms.saturating_add(took_ms) });
     }
 
     /// Every marker is on disk.
-    pub(super) fn track_done(&mut self, seq: u64, now: Now) {
-        self.track_over(seq, now);
-        if let Some(over_mono_ms) = self.tracks.remove(&seq).and_then(|track| track.over_mono_ms) {
+    pub(super) fn phases_done(&mut self, seq: u64, now: Now) {
+        self.phases_over(seq, now);
+        if let Some(over_mono_ms) = self.phases.remove(&seq).and_then(|track| track.over_mono_ms) {
             let took_ms = now.mono_ms.saturating_sub(over_mono_ms);
             self.events.metrics().phase(Phase::Complete, whole_ms(took_ms));
         }
