@@ -162,7 +162,7 @@ pub(super) fn salvage(
     let start = source.row.log_start;
     let mut rebuild = Rebuild::of(start, now);
     let disk = Arc::clone(&source.disk);
-    match Log::open_damaged(disk, &source.dir, source.log, source.how(), &mut rebuild) {
+    match Log::open_damaged(disk, &source.dir, source.log, source.how(settings.incarnation), &mut rebuild) {
         // Rows older than the log say nothing about what is decided in it.
         Ok(salvaged) if salvaged.leader_epoch.is_some_and(|epoch| epoch > settings.incarnation) => nothing,
         Ok(salvaged) if salvaged.end > start => {
@@ -196,8 +196,9 @@ impl Source {
         self.times = times;
     }
 
-    fn how(&self) -> OpenHow {
-        OpenHow { point: self.row.point, log_start: self.row.log_start, clean: self.clean, witness: self.witness }
+    fn how(&self, incarnation: i32) -> OpenHow {
+        let PartRow { point, log_start, .. } = self.row;
+        OpenHow { point, log_start, clean: self.clean, witness: self.witness, incarnation }
     }
 }
 
@@ -217,7 +218,8 @@ fn open(source: &Source, settings: &Settings, now: Now) -> Result<(Log, Partitio
         return Ok((log, Partition::new(start, start)));
     }
     let mut rebuild = Rebuild::of(start, now);
-    let (log, opened) = Log::open(Arc::clone(&source.disk), &source.dir, source.log, source.how(), &mut rebuild)?;
+    let (log, opened) =
+        Log::open(Arc::clone(&source.disk), &source.dir, source.log, source.how(incarnation), &mut rebuild)?;
     tell(source, &opened);
     settings.events.metrics().log_verified(opened.scanned_bytes);
     if let Some(epoch) = log.leader_epoch().filter(|epoch| *epoch > incarnation) {
