@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use oncelog::config::{Command, Config, ConfigError, Flags, Loaded, Surroundings, Txn, flags};
 use oncelog::http::{probe, txn};
-use oncelog::server;
 use oncelog::telemetry::{self, Traces};
+use oncelog::{demo, doctor, server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -29,6 +29,10 @@ enum Failure {
     Start(#[from] server::StartError),
     #[error("not healthy: {0}")]
     Health(String),
+    #[error("{0}")]
+    Doctor(#[from] doctor::Unwell),
+    #[error("{0}")]
+    Demo(#[from] demo::Stopped),
     #[error("{0}")]
     System(String),
     #[error("cannot write to standard output: {0}")]
@@ -54,7 +58,8 @@ fn act() -> Result<(), Failure> {
         Command::Config => Ok(show(&load(&flags)?)?),
         Command::Healthcheck => probe::ready(&load(&flags)?.config.admin.bind).map_err(Failure::Health),
         Command::Txn(txn) => ask(&txn, &flags),
-        Command::Doctor(_) | Command::Demo(_) => Err(Failure::System("this command is not built in yet".to_owned())),
+        Command::Doctor(own) => Ok(doctor::run(&own, &mut io::stdout())?),
+        Command::Demo(own) => Ok(demo::run(&own, &mut io::stdout())?),
         Command::Version => Ok(writeln!(io::stdout(), "oncelog {}", env!("CARGO_PKG_VERSION"))?),
         Command::Help => Ok(io::stdout().write_all(flags::HELP.as_bytes())?),
     }

@@ -67,6 +67,13 @@ const LAYERS: &[Layer] = &[
         may_use: &["http", "api", "runtime", "wire", "engine", "config", "metrics", "clock"],
         may_not_hold: &["std::fs", "kafka_protocol", "rusqlite"],
     },
+    Layer {
+        part: "client",
+        may_use: &["client", "wire", "engine", "config", "clock"],
+        may_not_hold: &["std::fs", "rusqlite"],
+    },
+    Layer { part: "doctor", may_use: &["doctor", "client", "config"], may_not_hold: &["std::fs", "rusqlite"] },
+    Layer { part: "demo", may_use: &["demo", "client", "config"], may_not_hold: &["std::fs", "rusqlite"] },
     Layer { part: "clock", may_use: &["engine"], may_not_hold: &["kafka_protocol", "rusqlite", "std::fs"] },
     Layer { part: "config", may_use: &["config"], may_not_hold: &["kafka_protocol", "rusqlite", "tokio"] },
     Layer {

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 # Nothing waits longer than this for a broker.
 PATIENCE_S = 120
 ABORT_EVERY = 5
-AT_ONCE = 20
+AT_ONCE = 200
 
 
 class Wrong(Exception):

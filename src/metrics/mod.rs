@@ -31,7 +31,7 @@ use crate::config::{Config, Durability, ListenerName, MarkerSync};
 use crate::engine::{GroupId, Refusal, TopicName};
 use groups::Groups;
 use requests::Requests;
-use series::{Gauges, Table};
+use series::{Counters, Gauges, Table};
 use storage::Storage;
 use topics::ByTopic;
 use traffic::Traffic;
@@ -47,6 +47,9 @@ const BUCKETS: &[f64] =
 /// Seconds, for what a transaction takes.
 const LONG_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0];
 
+const WRONG_DOORS: &str =
+    "Connections from other machines to a listener that tells its clients to connect to their own";
+
 /// The broker's metrics. One for the process, shared by reference.
 #[derive(Debug)]
 pub struct Metrics {
@@ -59,6 +62,7 @@ pub struct Metrics {
     producers: Producers,
     requests: Requests,
     connections: Gauges<ListenerName>,
+    wrong_doors: Counters<ListenerName>,
     topics: IntGauge,
     partitions: IntGauge,
     groups: Groups,
@@ -97,6 +101,7 @@ impl Metrics {
             producers: Producers::new(&table)?,
             requests: Requests::new(&table, apis)?,
             connections: table.gauges("connections", "Open connections", "listener")?,
+            wrong_doors: table.counters("wrong_door_connections_total", WRONG_DOORS, "listener")?,
             topics: table.int_gauge("topics", "Topics that exist")?,
             partitions: table.int_gauge("partitions", "Partitions of all topics")?,
             groups: Groups::new(&table, dropped)?,
@@ -199,6 +204,11 @@ impl Metrics {
     /// A frame waited for so long until there was room for it in memory.
     pub fn request_queued(&self, waited: Duration) {
         self.requests.queued(waited);
+    }
+
+    /// A connection came from another machine through a listener whose clients are told to connect to their own.
+    pub fn wrong_door(&self, listener: ListenerName) {
+        self.wrong_doors.inc(listener);
     }
 
     /// Everything as Prometheus reads it; its type is [`CONTENT_TYPE`].

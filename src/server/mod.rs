@@ -3,6 +3,7 @@
 mod assemble;
 mod ops;
 mod restart;
+mod wrong_door;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,6 +29,7 @@ use crate::store::disk::Disk;
 use crate::store::meta::LedgerStore;
 use crate::telemetry::{self, Traces};
 use assemble::Engines;
+use wrong_door::WrongDoor;
 
 /// Why the broker could not start, or had to end, in one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -139,8 +141,10 @@ pub async fn start(config: Config, parts: Parts) -> Result<Running, StartError> 
         advertised.extend(told.map(|told| (Arc::from(name.as_str()), told.host, told.port)));
         listening.push((*name, at));
     }
+    let bound: Vec<(ListenerName, u16)> = listening.iter().map(|(name, at)| (*name, at.port())).collect();
+    let wrong_door = WrongDoor::new(&config, &bound);
     let ctx = Ctx { broker: Arc::clone(&broker), config: Arc::clone(&config), advertised };
-    let observer = Arc::new(ops::Watcher::new(Arc::clone(&broker)));
+    let observer = Arc::new(ops::Watcher::new(Arc::clone(&broker), wrong_door));
     let requests = traces.clone().map(|traces| traces as Arc<dyn api::traces::Traces>);
     let handlers = Handlers::new(Arc::new(ctx)).traced(requests);
     let edge = Edge::new(Arc::new(handlers), observer, limits(&config));

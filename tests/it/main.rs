@@ -12,6 +12,8 @@ mod admin;
 mod bad_batches;
 mod cases;
 mod configs;
+mod demo;
+mod doctor;
 mod full_disk;
 mod groups;
 mod hostile;

@@ -7,16 +7,18 @@ use crate::api::service::Peer;
 use crate::config::ListenerName;
 use crate::net::{End, Observer};
 use crate::runtime::broker::Broker;
+use crate::server::wrong_door::WrongDoor;
 use crate::wire::Api;
 
 /// Told by the edge.
 pub(in crate::server) struct Watcher {
     broker: Arc<Broker>,
+    wrong_door: WrongDoor,
 }
 
 impl Watcher {
-    pub(in crate::server) fn new(broker: Arc<Broker>) -> Self {
-        Self { broker }
+    pub(in crate::server) fn new(broker: Arc<Broker>, wrong_door: WrongDoor) -> Self {
+        Self { broker, wrong_door }
     }
 }
 
@@ -26,7 +28,9 @@ fn door(peer: &Peer) -> ListenerName {
 
 impl Observer for Watcher {
     fn opened(&self, peer: &Peer) {
-        self.broker.metrics().connection_opened(door(peer));
+        let metrics = self.broker.metrics();
+        metrics.connection_opened(door(peer));
+        self.wrong_door.judge(door(peer), peer.address.ip(), metrics);
     }
 
     fn closed(&self, peer: &Peer, _end: &End) {
