@@ -67,7 +67,7 @@ fn aborted_records_and_markers_are_left_out() {
         Piece::Marker(1, Outcome::Commit),
     ];
     for (isolation, aborted, from, count, want) in [
-        (COMMITTED, &[(1, 0)] as &[(i64, i64)], 0, 3, &["plain", "b", "a2"] as &[&str]),
+        (COMMITTED, &[(1_i64, 0_i64)] as &[(i64, i64)], 0, 3, &["plain", "b", "a2"] as &[&str]),
         (ALL, &[], 0, 5, &["a0", "a1", "plain", "b", "a2"]),
         (ALL, &[], 1, 4, &["a1", "plain", "b", "a2"]),
         (COMMITTED, &[(1, 0)], 3, 2, &["b", "a2"]),
