@@ -18,6 +18,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 # Nothing waits longer than this for a broker.
 PATIENCE_S = 120
+# A copier waits no longer than this for one step: librdkafka can lose a request while connections come and go. Then it
+# begins anew, which is always right.
+STEP_S = 10
 ABORT_EVERY = 5
 AT_ONCE = 200
 
@@ -117,9 +120,9 @@ class Copier:
         offsets = {}
         for message in messages:
             offsets[message.partition()] = TopicPartition(self.source, message.partition(), message.offset() + 1)
-        producer.send_offsets_to_transaction(list(offsets.values()), consumer.consumer_group_metadata(), PATIENCE_S)
+        producer.send_offsets_to_transaction(list(offsets.values()), consumer.consumer_group_metadata(), STEP_S)
         if count % ABORT_EVERY == 0:
-            producer.abort_transaction(PATIENCE_S)
+            producer.abort_transaction(STEP_S)
             self.aborts += 1
             first = {}
             for message in messages:
@@ -127,7 +130,7 @@ class Copier:
             for part in first.values():
                 consumer.seek(part)
             return 0
-        producer.commit_transaction(PATIENCE_S)
+        producer.commit_transaction(STEP_S)
         self.commits += 1
         return len(messages)
 
@@ -152,6 +155,9 @@ class Copier:
                 print(f"begins anew: {error}", file=sys.stderr, flush=True)
                 self.anew += 1
             finally:
+                # One that is left over must not go on in the background.
+                if producer:
+                    producer.purge()
                 if consumer:
                     consumer.close()
 

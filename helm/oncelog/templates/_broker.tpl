@@ -8,7 +8,8 @@
 {{- else if not (kindIs "invalid" $value) }}
 - name: {{ $name }}
   {{- /* Whole numbers of YAML come as floating point, which would be written 1e+09. */}}
-  value: {{ ternary (printf "%d" (int64 $value)) (toString $value) (kindIs "float64" $value) | quote }}
+  {{- $whole := and (kindIs "float64" $value) (eq (float64 (int64 $value)) $value) }}
+  value: {{ ternary (printf "%d" (int64 $value)) (toString $value) $whole | quote }}
 {{- end }}
 {{- end }}
 {{- end }}
