@@ -49,6 +49,10 @@ impl Tracks for Traces {
         self.transactions.note(moment);
     }
 
+    fn follows(&self, number: u64) -> bool {
+        self.transactions.follows(number)
+    }
+
     fn trace_id(&self, id: &TransactionalId) -> Option<String> {
         self.transactions.context(id).map(|context| context.trace_id().to_string())
     }

@@ -40,6 +40,9 @@ impl LedgerOwner {
             | Command::EndTxn { .. }
             | Command::WriteMarkers { .. }
             | Command::AbortTxn { .. }
+            | Command::FindTxns(_)
+            | Command::DescribeOwners(_)
+            | Command::SeenOffsets(_)
             | Command::DescribeTxns(_)
             | Command::ListTxns
             | Command::DescribeGroups(_)
@@ -84,6 +87,12 @@ impl LedgerOwner {
         Answer::Txns(self.ledger.describe_txns().map(Ok).collect())
     }
 
+    /// Whose these producer ids are, as far as they are anybody's.
+    pub(super) fn describe_owners(&self, producers: &[i64]) -> Answer {
+        let owners = producers.iter().filter_map(|producer| self.ledger.owner_of(*producer));
+        Answer::Txns(owners.map(|id| self.ledger.describe_txn(id).map_err(|refusal| (id.clone(), refusal))).collect())
+    }
+
     /// The ledger in figures.
     pub(super) fn gauges(&self, now: Now) -> LedgerGauges {
         let mut gauges = LedgerGauges::default();
@@ -119,7 +128,6 @@ impl LedgerOwner {
             }
             gauges.members = gauges.members.saturating_add(count(group.member_count()));
         }
-        gauges.offsets = self.ledger.seen_offsets().collect();
         gauges
     }
 

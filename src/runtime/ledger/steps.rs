@@ -16,6 +16,9 @@ use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
 use crate::runtime::post::{Answer, Command, LedgerLetter, MoveLogStart, PartLetter, Post, StageOffsets};
 
+/// Offsets that one question gets: others have their turn in between.
+pub(in crate::runtime) const OFFSETS_AT_ONCE: usize = 4_096;
+
 /// Whether a transaction writes to no partition: there is nothing to seal.
 pub(super) fn no_partitions(parts: &BTreeSet<PartId>) -> bool {
     parts.is_empty()
@@ -117,6 +120,14 @@ impl LedgerOwner {
             Command::AbortTxn { id } => self.abort_for_operator((to, command), id, now, effects),
             Command::DescribeTxns(ids) => effects.answer(to, self.describe_txns(ids)),
             Command::ListTxns => effects.answer(to, self.list_txns()),
+            Command::FindTxns(find) => {
+                let (total, found) = self.ledger.find_txns(find, now);
+                effects.answer(to, Answer::Found(total, found));
+            }
+            Command::DescribeOwners(producers) => effects.answer(to, self.describe_owners(producers)),
+            Command::SeenOffsets(from) => {
+                effects.answer(to, Answer::SeenOffsets(self.ledger.seen_offsets(from.as_ref(), OFFSETS_AT_ONCE)));
+            }
             Command::Gauges => effects.answer(to, Answer::Gauges(Box::new(self.gauges(now)))),
             Command::CreateTopics(specs) => self.create_topics(to, specs, effects),
             Command::DeleteTopics(keys) => self.delete_topics(to, keys, effects),

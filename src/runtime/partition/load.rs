@@ -86,7 +86,7 @@ impl PartitionOwner {
         debt.set(log.debt());
         shared.set_reader(log.reader());
         shared.set_producers(engine.producer_count());
-        let tally = Tally::of(settings.events.metrics().topic(&source.topic.name));
+        let tally = Tally::of(settings.events.metrics(), &source.topic.name);
         let mut owner = Self {
             part,
             engine,
@@ -130,6 +130,7 @@ impl PartitionOwner {
         for (producer_id, number) in self.sealed.clone() {
             self.engine.seal(producer_id, number);
         }
+        self.shared.set_producers(self.engine.producer_count());
         self.memory = Memory::AsFiles;
         Ok(())
     }

@@ -46,7 +46,7 @@ const fn asked(number: u64, cause: Cause) -> Moment<'static> {
 }
 
 const fn decided(number: u64, debt: Option<u64>, cause: Cause, places: &[Place]) -> Moment<'_> {
-    Moment::Decided { number, debt, outcome: Outcome::Abort, cause, places }
+    Moment::Decided { number, debt, outcome: Outcome::Abort, cause, places, partitions: places.len() }
 }
 
 fn places(count: i32) -> Vec<Place> {
