@@ -155,6 +155,7 @@ pub struct Who {
 
 /// It is done.
 #[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "two facts that a script asks for")]
 pub struct Acted {
     /// What.
     pub action: String,

@@ -1,5 +1,6 @@
 //! Steps of groups, topics and tools.
 
+use super::steps::OFFSETS_AT_ONCE;
 use super::{CatalogChange, Effects, LedgerOwner, Then};
 use crate::engine::catalog::{CreateTopic, Refused, Topic};
 use crate::engine::group::STATE_NAMES;
@@ -74,6 +75,42 @@ impl LedgerOwner {
         };
         let seen = |part: &PartId| (*part, self.ledger.seen_offset(&(group.clone(), *part), require_stable));
         parts.iter().map(seen).collect()
+    }
+
+    /// What tools and operators are shown; nothing changes by it.
+    pub(super) fn shown(&self, command: &Command, now: Now) -> Option<Answer> {
+        Some(match command {
+            Command::DescribeTxns(ids) => self.describe_txns(ids),
+            Command::ListTxns => self.list_txns(),
+            Command::DescribeGroups(ids) => self.describe_groups(ids),
+            Command::ListGroups => self.list_groups(),
+            Command::FindTxns(find) => {
+                let (total, found) = self.ledger.find_txns(find, now);
+                Answer::Found(total, found)
+            }
+            Command::DescribeOwners(producers) => self.describe_owners(producers),
+            Command::SeenOffsets(from) => Answer::SeenOffsets(self.ledger.seen_offsets(from.as_ref(), OFFSETS_AT_ONCE)),
+            Command::Gauges => Answer::Gauges(Box::new(self.gauges(now))),
+            Command::InitProducer { .. }
+            | Command::Add { .. }
+            | Command::Verify { .. }
+            | Command::StageOffsets(_)
+            | Command::EndTxn { .. }
+            | Command::WriteMarkers { .. }
+            | Command::AbortTxn { .. }
+            | Command::Join(..)
+            | Command::Sync(..)
+            | Command::Heartbeat(..)
+            | Command::Leave(..)
+            | Command::CommitOffsets(_)
+            | Command::FetchOffsets { .. }
+            | Command::DeleteGroups(_)
+            | Command::DeleteOffsets(..)
+            | Command::CreateTopics(_)
+            | Command::DeleteTopics(_)
+            | Command::GrowTopics { .. }
+            | Command::ChangeConfigs { .. } => return None,
+        })
     }
 
     /// DescribeTransactions, each id by itself.
