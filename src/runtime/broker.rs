@@ -1,6 +1,5 @@
 //! The broker as its edges see it: ask, be answered. Holds addresses, decides nothing.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,7 +11,7 @@ use crate::engine::batch::check::Times;
 use crate::engine::catalog::{Catalog, CreateTopic, Defaults, LogSettings, Topic};
 use crate::engine::group::{GroupAnswer, Join, JoinAnswer, LeaveAnswer, LeavingMember, Sync, SyncAnswer};
 use crate::engine::ledger::offsets::Seen;
-use crate::engine::ledger::show::{Described, Find};
+use crate::engine::ledger::show::Described;
 use crate::engine::partition::ProducerState;
 use crate::engine::txn::Addition;
 use crate::engine::{
@@ -20,7 +19,7 @@ use crate::engine::{
 };
 use crate::metrics::{Metrics, Verified};
 use crate::runtime::callers::Callers;
-use crate::runtime::ledger::steps::OFFSETS_AT_ONCE;
+use crate::runtime::events::sequence_error;
 use crate::runtime::mailroom::Waiting;
 use crate::runtime::post::{
     Answer, Append, Command, CommitOffsets, Created, LedgerGauges, LedgerLetter, PartLetter, Post, Produced,
@@ -225,43 +224,6 @@ impl Broker {
         Ok(txns.into_iter().flatten().collect())
     }
 
-    /// Some transactions, for an operator, and how many there are.
-    ///
-    /// # Errors
-    /// Only when the process stops.
-    pub async fn find_txns(&self, find: Find) -> Result<(usize, Vec<Described>), Refusal> {
-        let Answer::Found(total, found) = self.ask(Command::FindTxns(find)).await? else { return Err(misplaced()) };
-        Ok((total, found))
-    }
-
-    /// Whose these producer ids are, as far as they are anybody's.
-    ///
-    /// # Errors
-    /// Only when the process stops.
-    pub async fn describe_owners(&self, producers: Vec<i64>) -> Result<Vec<Described>, Refusal> {
-        let Answer::Txns(txns) = self.ask(Command::DescribeOwners(producers)).await? else { return Err(misplaced()) };
-        Ok(txns.into_iter().flatten().collect())
-    }
-
-    /// Every committed offset as readers see it, asked for in slices: no decision waits for all of them.
-    ///
-    /// # Errors
-    /// Only when the process stops.
-    pub async fn seen_offsets(&self) -> Result<BTreeMap<(GroupId, PartId), Offset>, Refusal> {
-        let (mut all, mut from) = (BTreeMap::new(), None);
-        loop {
-            let Answer::SeenOffsets(slice) = self.ask(Command::SeenOffsets(from)).await? else {
-                return Err(misplaced());
-            };
-            let (full, before) = (slice.len() >= OFFSETS_AT_ONCE, all.len());
-            from = slice.iter().map(|(group, part, _)| (group, part)).max().map(|(group, part)| (group.clone(), *part));
-            all.extend(slice.into_iter().map(|(group, part, offset)| ((group, part), offset)));
-            if !full || all.len() == before {
-                return Ok(all);
-            }
-        }
-    }
-
     /// JoinGroup. A refusal is in the answer.
     ///
     /// # Errors
@@ -422,7 +384,9 @@ impl Broker {
         self.metrics().verified(result, self.clock.exact().saturating_sub(began));
         verdict.map(drop).map_err(|refusal| {
             let fenced = refusal == Refusal::ProducerFenced;
-            refused(if fenced { Refusal::InvalidProducerEpoch } else { refusal })
+            let refusal = if fenced { Refusal::InvalidProducerEpoch } else { refusal };
+            sequence_error(refusal).into_iter().for_each(|error| self.metrics().sequence_error(error));
+            refused(refusal)
         })
     }
 

@@ -124,16 +124,7 @@ impl Events {
 
     /// A producer's batch was refused.
     pub fn refused_sequence(&self, refusal: Refusal) {
-        const NAMES: [(Refusal, SequenceError); 5] = [
-            (Refusal::OutOfOrderSequence, SequenceError::OutOfOrder),
-            (Refusal::InvalidProducerEpoch, SequenceError::InvalidEpoch),
-            (Refusal::InvalidProducerIdMapping, SequenceError::UnknownProducer),
-            (Refusal::InvalidTxnState, SequenceError::InvalidTxnState),
-            (Refusal::ConcurrentTransactions, SequenceError::Concurrent),
-        ];
-        if let Some((_, error)) = NAMES.iter().find(|(name, _)| *name == refusal) {
-            self.metrics.sequence_error(*error);
-        }
+        sequence_error(refusal).into_iter().for_each(|error| self.metrics.sequence_error(error));
     }
 
     /// Says it.
@@ -205,4 +196,17 @@ pub fn end_reason(cause: Cause) -> EndReason {
 #[must_use]
 pub fn whole_ms(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+/// What a batch is counted under that is refused so, if it is for its sequence, epoch or transaction.
+#[must_use]
+pub fn sequence_error(refusal: Refusal) -> Option<SequenceError> {
+    const NAMES: [(Refusal, SequenceError); 5] = [
+        (Refusal::OutOfOrderSequence, SequenceError::OutOfOrder),
+        (Refusal::InvalidProducerEpoch, SequenceError::InvalidEpoch),
+        (Refusal::InvalidProducerIdMapping, SequenceError::UnknownProducer),
+        (Refusal::InvalidTxnState, SequenceError::InvalidTxnState),
+        (Refusal::ConcurrentTransactions, SequenceError::Concurrent),
+    ];
+    NAMES.iter().find(|(name, _)| *name == refusal).map(|(_, error)| *error)
 }
