@@ -63,7 +63,7 @@ def read(bootstrap, topic, isolation="read_committed"):
     ends = {p.partition: consumer.get_watermark_offsets(p, timeout=PATIENCE_S)[1] for p in parts}
     consumer.assign(parts)
     values, until = [], time.monotonic() + PATIENCE_S
-    while any(position.offset < ends[position.partition] for position in consumer.position(parts)):
+    while any(max(position.offset, 0) < ends[position.partition] for position in consumer.position(parts)):
         if time.monotonic() > until:
             raise Wrong(f"{topic} was not read to its end: {consumer.position(parts)} of {ends}")
         message = consumer.poll(0.2)
