@@ -71,7 +71,9 @@ fn ask(own: &Txn, flags: &Flags) -> Result<(), Failure> {
         Some(admin) => admin.clone(),
         None => load(flags)?.config.admin.bind,
     };
-    let operator = std::env::var("USER").unwrap_or_else(|_| "oncelog txn".to_owned());
+    let user = std::env::var("USER").unwrap_or_default();
+    let user: String = user.chars().filter(|letter| !letter.is_control()).collect();
+    let operator = if user.trim().is_empty() { "oncelog txn".to_owned() } else { user };
     let text = txn::run(own, &admin, &operator).map_err(Failure::System)?;
     Ok(io::stdout().write_all(text.as_bytes())?)
 }

@@ -139,7 +139,7 @@ def down(broker, watch):
     watch.clears("OncelogDown")
 
 
-# What these scenes do besides what they are for.
+# What these scenes do besides what they are for, and what others may do to the disk meanwhile.
 ALSO = {
     "OncelogTimeoutAborts",
     "OncelogAbortRatioHigh",
@@ -147,4 +147,5 @@ ALSO = {
     "OncelogSyncSlow",
     # A full log is a full disk to the broker.
     "OncelogDiskSpaceLow",
+    "OncelogDiskFullSoon",
 }

@@ -1,4 +1,4 @@
-"""The rules of this repository, faster: every `for`, window and offset is a fraction of what it is in earnest.
+"""The rules of this repository, faster: every `for`, window, offset and look ahead is a fraction of what it is in earnest.
 
 Thresholds stay as they are, those in seconds too.
 """
@@ -27,7 +27,8 @@ def scaled(text, factor):
         group["interval"] = "1s"
         for rule in group["rules"]:
             expr = re.sub(r"\[(\d+[smhd])\]", lambda found: f"[{window(found[1], factor)}]", rule["expr"])
-            rule["expr"] = re.sub(r"offset (\d+[smhd])", lambda found: f"offset {window(found[1], factor)}", expr)
+            expr = re.sub(r"offset (\d+[smhd])", lambda found: f"offset {window(found[1], factor)}", expr)
+            rule["expr"] = re.sub(r"(\d+) \* 3600\)", lambda found: f"{int(found[1]) * 3600 // factor})", expr)
             if "for" in rule:
                 rule["for"] = f"{max(1, round(seconds(rule['for']) / factor))}s"
     return yaml.safe_dump(rules, sort_keys=False)

@@ -147,7 +147,10 @@ fn tell(metrics: &Metrics, wanted: &Wanted, served: &Served, isolation: Isolatio
     if !records.is_empty() {
         metrics.topic(&wanted.topic).fetched(u64::try_from(records.len()).unwrap_or(0));
         metrics.aborted_ranges(aborted.as_ref().map_or(0, |ranges| u64::try_from(ranges.len()).unwrap_or(0)));
-    } else if isolation == Isolation::ReadCommitted && bounds.limit(isolation) < bounds.watermark {
+    } else if isolation == Isolation::ReadCommitted
+        && bounds.limit(isolation) < bounds.watermark
+        && wanted.position.offset >= bounds.limit(isolation)
+    {
         metrics.fetch_held();
     }
 }

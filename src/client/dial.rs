@@ -1,7 +1,7 @@
 //! From a name to a socket, one hop at a time, so that it can be said which hop fails.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -71,11 +71,4 @@ pub fn unconnected(error: &io::Error) -> String {
     } else {
         format!("it cannot be connected to: {error}")
     }
-}
-
-/// Whether a host means the machine that asks, whichever that is.
-#[must_use]
-pub fn is_loopback(host: &str) -> bool {
-    let named = host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
-    named || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }

@@ -100,7 +100,7 @@ fn value(rest: &mut Bytes, base_offset: i64) -> Option<(i64, String)> {
     let mut record = split(rest)??;
     record.try_get_i8().ok()?;
     varint(&mut record)?;
-    let offset = base_offset.saturating_add(i64::try_from(varint(&mut record)?).ok()?);
+    let offset = base_offset.saturating_add(varint(&mut record)?);
     split(&mut record)?;
     let value = split(&mut record)?.unwrap_or_default();
     Some((offset, String::from_utf8_lossy(&value).into_owned()))

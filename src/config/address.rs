@@ -34,6 +34,14 @@ impl HostPort {
             Ok(_) | Err(_) => self.clone(),
         }
     }
+
+    /// Whether it means the machine of whoever connects to it, whichever that is.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        let host = self.host.to_ascii_lowercase();
+        let named = host == "localhost" || host.ends_with(".localhost");
+        named || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    }
 }
 
 impl fmt::Display for HostPort {

@@ -364,6 +364,12 @@ fn addresses_are_read_as_they_are_written() {
     for text in ["", ":9092", "9092", "a:b", "a:70000", "::1:9092", "[::1", "[::1]9092", "a b:1", "http://x:1"] {
         assert!(text.parse::<HostPort>().is_err(), "{text}");
     }
+    for host in ["localhost", "LOCALHOST", "a.localhost", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
+        assert!(HostPort::new(host, 1).is_loopback(), "{host}");
+    }
+    for host in ["localhost.example", "mylocalhost", "10.0.0.1", "::2", "0.0.0.0"] {
+        assert!(!HostPort::new(host, 1).is_loopback(), "{host}");
+    }
     assert_eq!(HostPort::new("0.0.0.0", 1).local(), HostPort::new("127.0.0.1", 1));
     assert_eq!(HostPort::new("::", 1).local(), HostPort::new("::1", 1));
     assert_eq!(HostPort::new("h", 1).local(), HostPort::new("h", 1));

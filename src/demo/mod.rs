@@ -92,7 +92,7 @@ where
     loop {
         let began = Instant::now();
         let Err(failure) = act(Arc::clone(&stage)).await;
-        stage.tally.failed(&failure);
+        stage.failed(&failure);
         if began.elapsed() > GOOD_WHILE {
             pause = SHORTEST_PAUSE;
         }

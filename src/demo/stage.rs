@@ -1,5 +1,6 @@
 //! What all actors share: where the broker is, and the topics.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -21,6 +22,8 @@ const AUDIT: (&str, i32) = ("demo-audit", 1);
 /// What all actors share.
 pub(super) struct Stage {
     bootstrap: Vec<HostPort>,
+    /// Whether the topics are there, as far as is known.
+    made: AtomicBool,
     pub(super) tally: Tally,
     pub(super) orders: Vec<Part>,
     pub(super) payments: Vec<Part>,
@@ -32,6 +35,7 @@ impl Stage {
         let parts = |(name, count): (&str, i32)| (0..count).map(|index| Part::new(name, index)).collect();
         Self {
             bootstrap: bootstrap.to_vec(),
+            made: AtomicBool::new(false),
             tally: Tally::default(),
             orders: parts(ORDERS),
             payments: parts(PAYMENTS),
@@ -42,10 +46,19 @@ impl Stage {
     /// A connection to a broker that has the topics.
     pub(super) async fn connect(&self, client_id: &str) -> Result<Cluster, Failure> {
         let mut cluster = Cluster::connect(&self.bootstrap, client_id, PATIENCE).await?;
-        for (name, count) in [ORDERS, PAYMENTS, AUDIT] {
-            cluster.make_topic(name, count, SETTINGS).await?;
+        if !self.made.load(Ordering::Relaxed) {
+            for (name, count) in [ORDERS, PAYMENTS, AUDIT] {
+                cluster.make_topic(name, count, SETTINGS).await?;
+            }
+            self.made.store(true, Ordering::Relaxed);
         }
         Ok(cluster)
+    }
+
+    /// An actor met something that was not meant, and begins again. Perhaps the topics are gone.
+    pub(super) fn failed(&self, failure: &Failure) {
+        self.made.store(false, Ordering::Relaxed);
+        self.tally.failed(failure);
     }
 }
 

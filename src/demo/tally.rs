@@ -51,7 +51,7 @@ impl Tally {
         }
     }
 
-    /// An actor met something that was not meant, and begins again.
+    /// Something came about that was not meant.
     pub(super) fn failed(&self, failure: &Failure) {
         self.failures.add(1);
         *self.last.lock() = failure.to_string();

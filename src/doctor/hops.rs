@@ -82,7 +82,7 @@ fn compare((node, at): (i32, &HostPort), heard: &Heard, told: &Told, report: &mu
     let Told { via, cluster } = told;
     let lead = format!("{via} answers, but tells clients to connect to {at}");
     if heard.cluster != *cluster {
-        let own = if dial::is_loopback(&at.host) { ", which is each client's own machine," } else { "" };
+        let own = if at.is_loopback() { ", which is each client's own machine," } else { "" };
         let sentence = format!("{lead}{own} where a broker of another cluster ({}) answers: {SETTING}", heard.cluster);
         report.wrong(format!("it belongs to cluster {}, not {cluster}", heard.cluster), sentence);
     } else if !heard.nodes.iter().any(|(other, _)| *other == node) {
@@ -90,7 +90,7 @@ fn compare((node, at): (i32, &HostPort), heard: &Heard, told: &Told, report: &mu
         report.wrong(format!("it knows no node {node}"), sentence);
     } else {
         report.ok("the same cluster answers");
-        if dial::is_loopback(&at.host) && !dial::is_loopback(&via.host) {
+        if at.is_loopback() && !via.is_loopback() {
             report.note(format!("{at} is each client's own machine: clients on other machines are told the same"));
         }
     }
@@ -163,7 +163,7 @@ fn bootstrap_lost(at: &HostPort, lost: &Lost) -> String {
 
 fn advertised_lost(at: &HostPort, told: &Told, lost: &Lost) -> String {
     let lead = format!("{} answers, but tells clients to connect to {at}", told.via);
-    let own = dial::is_loopback(&at.host) && !dial::is_loopback(&told.via.host);
+    let own = at.is_loopback() && !told.via.is_loopback();
     let own = if own { "which is each client's own machine, and " } else { "" };
     match lost {
         Lost::Name => format!("{lead}, whose name cannot be resolved here: {SETTING}"),

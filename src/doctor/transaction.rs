@@ -28,7 +28,7 @@ type Values = Vec<String>;
 
 impl Trial {
     pub(super) fn new(flags: &Doctor) -> Self {
-        let name = format!("oncelog-doctor-{}", uuid::Uuid::new_v4().simple());
+        let name = format!("oncelog-doctor-{:08x}", uuid::Uuid::new_v4().as_fields().0);
         let parts = [Part::new(&name, 0), Part::new(&name, 1)];
         Self { bootstrap: flags.bootstrap.clone(), name, parts }
     }
@@ -50,13 +50,13 @@ impl Trial {
         let mut watch = Watch(Instant::now());
         let mut cluster = self.connect().await?;
         cluster.make_topic(&self.name, 2, &[]).await?;
-        report.ok(format!("topic {} with two partitions {watch}", self.name));
+        report.ok(format!("topic {} with two partitions {}", self.name, watch.lap()));
         let mut producer = Producer::transactional(self.connect().await?, &self.name, TIMEOUT_MS).await?;
         report.ok(format!("producer of the same transactional.id {}", watch.lap()));
 
         self.write(&mut producer, "committed", 1).await?;
         self.expect(&mut cluster, Isolation::ReadCommitted, &[], report).await?;
-        report.ok(format!("records in both and an offset of group {0} written {1}", self.name, watch.lap()));
+        report.ok(format!("records in both and an offset of the group written {}", watch.lap()));
         producer.end(true).await?;
         report.ok(format!("committed {}", watch.lap()));
         self.write(&mut producer, "aborted", 2).await?;
@@ -140,19 +140,14 @@ async fn read_all(cluster: &mut Cluster, part: &Part, isolation: Isolation) -> R
     Ok(values)
 }
 
-/// Shows how long it was since it was looked at last.
+/// When a step began.
 struct Watch(Instant);
 
 impl Watch {
+    /// How long the step took; the next one begins.
     fn lap(&mut self) -> String {
-        let took = self.to_string();
+        let took = self.0.elapsed();
         self.0 = Instant::now();
-        took
-    }
-}
-
-impl std::fmt::Display for Watch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "({} ms)", self.0.elapsed().as_millis())
+        format!("({} ms)", took.as_millis())
     }
 }

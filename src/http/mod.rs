@@ -48,11 +48,12 @@ pub trait Admin: Send + Sync {
     /// Transactional ids and their transactions, the one open for longest first; `None` while the broker stops.
     fn transactions(&self, filter: Filter) -> Pending<'_, Option<Page<Transaction>>>;
 
-    /// One of them, if it is known.
-    fn transaction(&self, id: String) -> Pending<'_, Option<Transaction>>;
+    /// One of them.
+    fn transaction(&self, id: String) -> Pending<'_, Result<Transaction, NotActed>>;
 
-    /// Partitions whose read_committed readers are held back, and by whom; the one held back for longest first.
-    fn blocked(&self) -> Pending<'_, Page<Blocked>>;
+    /// Partitions whose read_committed readers are held back, and by whom; the one held back for longest first;
+    /// `None` while the broker stops.
+    fn blocked(&self) -> Pending<'_, Option<Page<Blocked>>>;
 
     /// The doors, and what clients are told behind them.
     fn listeners(&self) -> Vec<ListenerShown>;
@@ -126,7 +127,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 async fn connection((socket, peer): (TcpStream, SocketAddr), admin: Arc<dyn Admin>, mut stop: watch::Receiver<bool>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let admin = Arc::clone(&admin);
-        async move { Ok::<_, Infallible>(routes::route(&*admin, &request, peer).await) }
+        async move { Ok::<_, Infallible>(routes::route(&admin, &request, peer).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

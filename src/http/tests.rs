@@ -4,6 +4,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::config::{Config, HostPort};
+use crate::engine::ledger::show::Shown;
 
 struct Broker {
     readiness: Mutex<Readiness>,
@@ -27,19 +28,21 @@ impl Admin for Broker {
 
     fn transactions(&self, filter: Filter) -> Pending<'_, Option<Page<Transaction>>> {
         Box::pin(async move {
-            let items = ["b", "a"].map(transaction).into_iter();
-            let items: Vec<Transaction> =
-                items.filter(|txn| filter.takes(&txn.state, &txn.transactional_id)).take(filter.limit).collect();
+            let wanted = |txn: &Transaction| {
+                let state = filter.states.is_empty() || filter.states.contains(&Shown::Ongoing);
+                state && txn.transactional_id.starts_with(&filter.prefix)
+            };
+            let items: Vec<Transaction> = ["b", "a"].map(transaction).into_iter().filter(wanted).collect();
             Some(Page { total: items.len(), items })
         })
     }
 
-    fn transaction(&self, id: String) -> Pending<'_, Option<Transaction>> {
-        Box::pin(async move { Some(transaction(&id)).filter(|txn| txn.transactional_id == "a/b") })
+    fn transaction(&self, id: String) -> Pending<'_, Result<Transaction, NotActed>> {
+        Box::pin(async move { if id == "a/b" { Ok(transaction(&id)) } else { Err(NotActed::Unknown) } })
     }
 
-    fn blocked(&self) -> Pending<'_, Page<Blocked>> {
-        Box::pin(async { Page { total: 0, items: Vec::new() } })
+    fn blocked(&self) -> Pending<'_, Option<Page<Blocked>>> {
+        Box::pin(async { Some(Page { total: 0, items: Vec::new() }) })
     }
 
     fn listeners(&self) -> Vec<ListenerShown> {
@@ -52,7 +55,12 @@ impl Admin for Broker {
             match id.as_str() {
                 "unknown" => Err(NotActed::Unknown),
                 "idle" => Err(NotActed::Conflict("nothing is open".to_owned())),
-                _ => Ok(Acted { action: action.name().to_owned(), transaction: Some(transaction(&id)) }),
+                _ => Ok(Acted {
+                    action: action.name().to_owned(),
+                    fenced: true,
+                    done: id != "slow",
+                    transaction: transaction(&id),
+                }),
             }
         })
     }
@@ -155,12 +163,15 @@ async fn what_an_operator_asks_for_is_done_in_his_name() {
         ("a/fence", "200 OK", "\"action\": \"fence\""),
         ("unknown/abort", "404 Not Found", "no such transactional id"),
         ("idle/abort", "409 Conflict", "nothing is open"),
+        ("slow/abort", "202 Accepted", "\"done\": false"),
     ] {
         let answer = running.raw(format!("POST /v1/transactions/{path} HTTP/1.1\r\n{head}").as_bytes()).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(body), "{path}: {answer}");
     }
+    let page = format!("POST /v1/transactions/a/abort HTTP/1.1\r\nOrigin: http://evil\r\n{head}");
+    assert!(running.raw(page.as_bytes()).await.starts_with("HTTP/1.1 403"), "no page in a browser may");
     let acted = running.broker.acted.lock().clone();
-    assert_eq!(acted, ["abort a/b ada", "fence a ada", "abort unknown ada", "abort idle ada"]);
+    assert_eq!(acted, ["abort a/b ada", "fence a ada", "abort unknown ada", "abort idle ada", "abort slow ada"]);
 }
 
 #[tokio::test]

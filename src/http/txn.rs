@@ -1,6 +1,5 @@
 //! `oncelog txn`: what `/v1/…` says, as a table for people.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -33,7 +32,7 @@ pub fn run(txn: &Txn, admin: &HostPort, operator: &str) -> Result<String, String
         operator: action.map(|_| operator),
     };
     let Answer { status, body } = ask(&admin.local(), &request, PATIENCE)?;
-    if status != 200 {
+    if !matches!(status, 200 | 202) {
         let problem = serde_json::from_str::<Problem>(&body).map(|problem| problem.error);
         return Err(problem.unwrap_or_else(|_| format!("the broker answered {status}: {}", body.trim_end())));
     }
@@ -46,17 +45,22 @@ pub fn run(txn: &Txn, admin: &HostPort, operator: &str) -> Result<String, String
         (TxnWish::Show(_) | TxnWish::Abort(_) | TxnWish::Fence(_), None) => Ok(shown(&read(&body)?)),
         (TxnWish::Show(_) | TxnWish::Abort(_) | TxnWish::Fence(_), Some(_)) => {
             let acted: Acted = read(&body)?;
-            let done = match acted.action.as_str() {
-                "abort" => "aborted, and its producer is fenced",
-                _ => "its producer is fenced",
-            };
-            Ok(format!("{done}\n{}", acted.transaction.as_ref().map(shown).unwrap_or_default()))
+            Ok(format!("{}\n{}", done(&acted), shown(&acted.transaction)))
         }
     }
 }
 
 fn read<T: DeserializeOwned>(body: &str) -> Result<T, String> {
     serde_json::from_str(body).map_err(|error| format!("the broker's answer is not understood: {error}"))
+}
+
+fn done(acted: &Acted) -> &'static str {
+    match (acted.action.as_str(), acted.fenced, acted.done) {
+        (_, _, false) => "decided, and its producer is fenced; its markers are still to be written",
+        ("abort", true, true) => "aborted, and its producer is fenced",
+        ("abort", false, true) => "aborted, as its producer wanted it itself: it is not fenced",
+        (_, _, true) => "its producer is fenced",
+    }
 }
 
 fn query(txn: &Txn) -> String {
@@ -160,21 +164,33 @@ fn time(ms: Option<i64>) -> String {
     }
 }
 
-/// Columns under one another, the last one as long as it is.
+/// Characters of a cell that are shown.
+const CELL_CHARS: usize = 120;
+
+fn cut(cell: &str) -> String {
+    if cell.chars().count() <= CELL_CHARS {
+        return cell.to_owned();
+    }
+    cell.chars().take(CELL_CHARS).chain(['…']).collect()
+}
+
+/// Columns under one another. The last one is as long as it is; the others are cut, for anybody chooses how long an id is.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns)
-        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0))
-        .collect();
+    let last = columns.saturating_sub(1);
+    let width =
+        |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cut(cell).chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..last).map(width).collect();
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
-            // Writing to a string cannot fail.
-            if write!(line, "{cell:<width$}  ").is_err() {
-                return text;
-            }
+            let cell = cut(cell);
+            let missing = width.saturating_sub(cell.chars().count()).saturating_add(2);
+            line.push_str(&cell);
+            line.extend(std::iter::repeat_n(' ', missing));
         }
+        line.push_str(row.get(last).map_or("", String::as_str));
         text.push_str(line.trim_end());
         text.push('\n');
     }
@@ -203,5 +219,7 @@ mod tests {
     fn a_table_stands_in_columns_and_ids_do_nothing_to_a_terminal() {
         let rows = [vec!["A".to_owned(), "B".to_owned()], vec![clean("x\u{1b}[31m"), "2".to_owned()]];
         assert_eq!(table(&rows), "A            B\nx\\u{1b}[31m  2\n");
+        let long = [vec!["x".repeat(100_000), "y".repeat(100_000)]];
+        assert_eq!(table(&long).chars().count(), CELL_CHARS + 1 + 2 + 100_000 + 1);
     }
 }

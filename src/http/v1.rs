@@ -7,6 +7,7 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
 use super::answer;
+use crate::engine::ledger::show::Shown;
 
 /// Items on a page, unless it is said.
 const LIMIT: usize = 1_000;
@@ -65,8 +66,8 @@ pub struct Client {
     pub client_id: Option<String>,
     /// Its address.
     pub address: String,
-    /// When.
-    pub last_seen_unix_ms: i64,
+    /// When it last took the id, or put a partition or a group into its transaction.
+    pub last_joined_unix_ms: i64,
 }
 
 /// A partition whose read_committed readers are held back.
@@ -83,7 +84,7 @@ pub struct Blocked {
     pub held_records: i64,
     /// Since when, in milliseconds.
     pub held_ms: i64,
-    /// Who holds them back; `null` if it ended meanwhile.
+    /// Who holds them back; `null` if it has just ended.
     pub holder: Option<Holder>,
 }
 
@@ -100,8 +101,8 @@ pub struct Holder {
     pub producer_epoch: i16,
     /// Who last spoke for it.
     pub client: Option<Client>,
-    /// Its first batch here, wall clock.
-    pub started_unix_ms: Option<i64>,
+    /// Start of the transaction, wall clock; of one that hangs, its first batch here, or the start that found it.
+    pub started_unix_ms: i64,
     /// How long ago that is.
     pub age_ms: i64,
     /// Its timeout.
@@ -125,7 +126,7 @@ pub struct ListenerShown {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
     /// Those in these states; all if it is empty.
-    pub states: Vec<String>,
+    pub states: Vec<Shown>,
     /// Those whose id begins with it.
     pub prefix: String,
     /// Those open for longer.
@@ -154,11 +155,16 @@ pub struct Who {
 
 /// It is done.
 #[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "two facts that a script asks for")]
 pub struct Acted {
     /// What.
     pub action: String,
+    /// Whether the producer that held the id is fenced: not by an abort that was its own.
+    pub fenced: bool,
+    /// Whether all of it is; if not it is decided, and its markers are still to be written.
+    pub done: bool,
     /// How the id stands now.
-    pub transaction: Option<Transaction>,
+    pub transaction: Transaction,
 }
 
 /// It is not.
@@ -211,18 +217,11 @@ impl Filter {
         }
         Ok(filter)
     }
-
-    /// Whether an id in this state is wanted.
-    #[must_use]
-    pub fn takes(&self, state: &str, id: &str) -> bool {
-        (self.states.is_empty() || self.states.iter().any(|wanted| wanted == state)) && id.starts_with(&self.prefix)
-    }
 }
 
-fn state(written: &str) -> Result<String, String> {
-    let known = crate::engine::ledger::show::Shown::ALL.map(crate::engine::ledger::show::Shown::name);
-    let same = known.iter().find(|known| known.eq_ignore_ascii_case(written));
-    same.map(|known| (*known).to_owned()).ok_or_else(|| format!("{written} is not a state: {} are", known.join(", ")))
+fn state(written: &str) -> Result<Shown, String> {
+    let same = Shown::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(written));
+    same.ok_or_else(|| format!("{written} is not a state: {} are", Shown::ALL.map(Shown::name).join(", ")))
 }
 
 /// What a piece of an address stands for.
@@ -250,9 +249,15 @@ pub(super) fn problem(status: StatusCode, error: impl Into<String>) -> Response<
 
 pub(super) fn acted(result: Result<Acted, NotActed>) -> Response<Full<Bytes>> {
     match result {
-        Ok(acted) => json(StatusCode::OK, &acted),
-        Err(NotActed::Unknown) => problem(StatusCode::NOT_FOUND, "there is no such transactional id"),
-        Err(NotActed::Conflict(why)) => problem(StatusCode::CONFLICT, why),
-        Err(NotActed::Unavailable(why)) => problem(StatusCode::SERVICE_UNAVAILABLE, why),
+        Ok(acted) => json(if acted.done { StatusCode::OK } else { StatusCode::ACCEPTED }, &acted),
+        Err(why) => not_acted(why),
+    }
+}
+
+pub(super) fn not_acted(why: NotActed) -> Response<Full<Bytes>> {
+    match why {
+        NotActed::Unknown => problem(StatusCode::NOT_FOUND, "there is no such transactional id"),
+        NotActed::Conflict(why) => problem(StatusCode::CONFLICT, why),
+        NotActed::Unavailable(why) => problem(StatusCode::SERVICE_UNAVAILABLE, why),
     }
 }

@@ -1,5 +1,7 @@
 //! Consumer groups, and how far they are behind.
 
+use std::collections::BTreeSet;
+
 use parking_lot::Mutex;
 use prometheus::{Error, GaugeVec, IntCounter, IntGauge};
 
@@ -24,19 +26,28 @@ pub(super) struct Groups {
     members: IntGauge,
     lag: GaugeVec,
     dropped: IntCounter,
-    /// Held while the lags are being filled.
-    filling: Mutex<()>,
+    /// Groups with series of their own, for as long as they exist. Held while the lags are being filled.
+    own: Mutex<BTreeSet<GroupId>>,
+}
+
+/// Longest name that becomes a label. A group may be called by any text of any length.
+const NAME_BYTES: usize = 200;
+
+fn is_label(group: &GroupId) -> bool {
+    let name = group.as_str();
+    name.len() <= NAME_BYTES && name != OTHER && !name.chars().any(char::is_control)
 }
 
 impl Groups {
     pub(super) fn new(table: &Table, dropped: IntCounter) -> Result<Self, Error> {
-        let lag = "Offsets between what a group has committed and its partitions' ends, all partitions together";
+        let lag =
+            "Offsets between what a group has committed and the ends of its partitions that were used since the start";
         let groups = Self {
             states: table.gauges("groups", "Consumer groups by state", "state")?,
             members: table.int_gauge("group_members", "Members of all groups")?,
             lag: table.open_gauges("group_lag_records", lag, &["group", "to"])?,
             dropped,
-            filling: Mutex::new(()),
+            own: Mutex::default(),
         };
         groups.fill(Vec::new())?;
         Ok(groups)
@@ -50,29 +61,37 @@ impl Groups {
         self.members.set(count(members));
     }
 
-    /// Replaces what was there. The groups that are furthest behind keep series of their own; the others' sum is one.
+    /// Replaces what was there. A group keeps its series while it exists; of new ones those that are furthest behind get some
+    /// of what is free. All others share one.
     pub(super) fn fill(&self, mut lags: Vec<(GroupId, GroupLag)>) -> Result<(), Error> {
-        let held = self.filling.lock();
+        let mut own = self.own.lock();
         lags.sort_by(|(a, x), (b, y)| {
             y.to_watermark.cmp(&x.to_watermark).then(y.to_stable.cmp(&x.to_stable)).then_with(|| a.cmp(b))
         });
-        let folded = lags.split_off(lags.len().min(CAP));
+        let there: BTreeSet<&GroupId> = lags.iter().map(|(group, _)| group).collect();
+        own.retain(|group| there.contains(group));
+        for (group, _) in lags.iter().filter(|(group, _)| is_label(group)) {
+            if own.len() < CAP {
+                own.insert(group.clone());
+            }
+        }
+        let (kept, folded): (Vec<_>, Vec<_>) = lags.into_iter().partition(|(group, _)| own.contains(group));
         let rest = folded.iter().fold(GroupLag::default(), |sum, (_, lag)| GroupLag {
             to_stable: sum.to_stable.saturating_add(lag.to_stable),
             to_watermark: sum.to_watermark.saturating_add(lag.to_watermark),
         });
         self.lag.reset();
         self.put(OTHER, rest)?;
-        for (group, lag) in &lags {
+        for (group, lag) in &kept {
             self.put(group.as_str(), *lag)?;
         }
         self.dropped.inc_by(u64::try_from(folded.len()).unwrap_or(u64::MAX));
-        drop(held);
+        drop(own);
         Ok(())
     }
 
     pub(super) fn still<T>(&self, read: impl FnOnce() -> T) -> T {
-        let _held = self.filling.lock();
+        let _held = self.own.lock();
         read()
     }
 

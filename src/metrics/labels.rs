@@ -1,5 +1,5 @@
-//! The values labels may have. Enums, so that no label is ever taken from what a client sent, and each has its series
-//! from the start.
+//! The values labels may have. Enums, so that no label is taken from what a client sent, and each has its series from the
+//! start. Names of topics and groups are the exception, with a cap each (`topics`, `traffic`, `groups`).
 
 use crate::config::ListenerName;
 use crate::engine::Outcome;

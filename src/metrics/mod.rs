@@ -1,7 +1,7 @@
 //! Every metric, in one place: name, kind, help, labels. Call sites say what happened and never name a label.
 //!
 //! No transactional id, producer id, client id, principal or host is ever a label: those are in the log and at
-//! `/v1/transactions`.
+//! `/v1/transactions`. Topics and groups are, by name, so many and no more; the others share one series.
 
 mod groups;
 mod labels;
@@ -15,6 +15,7 @@ mod transactions;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus::{Encoder, Error, Gauge, IntCounter, IntGauge, Registry, TextEncoder};
 
 pub use groups::GroupLag;
@@ -76,6 +77,7 @@ pub struct Metrics {
 struct Fetches {
     sessions: IntGauge,
     evicted: IntCounter,
+    told_evicted: Mutex<u64>,
     held: IntCounter,
     aborted_ranges: IntCounter,
 }
@@ -139,6 +141,12 @@ impl Metrics {
         self.traffic.topic(name)
     }
 
+    /// Another number says that the counters of a topic may be others than before.
+    #[must_use]
+    pub fn topic_generation(&self) -> u64 {
+        self.traffic.generation()
+    }
+
     /// Forgets the counters of topics that are gone.
     pub fn keep_topics(&self, exists: impl Fn(&TopicName) -> bool) {
         self.traffic.keep(exists);
@@ -160,7 +168,9 @@ impl Metrics {
     /// Sets how many fetch sessions there are, and how many gave way to others since the start.
     pub fn set_fetch_sessions(&self, sessions: u64, evicted: u64) {
         self.fetches.sessions.set(count(sessions));
-        self.fetches.evicted.inc_by(evicted.saturating_sub(self.fetches.evicted.get()));
+        let mut told = self.fetches.told_evicted.lock();
+        self.fetches.evicted.inc_by(evicted.saturating_sub(*told));
+        *told = evicted.max(*told);
     }
 
     /// A read_committed reader was given nothing though there are records above the last stable offset.
@@ -225,10 +235,11 @@ impl Metrics {
 
 impl Fetches {
     fn new(table: &Table) -> Result<Self, Error> {
-        let held = "Fetches of read_committed readers that got nothing, with records above the last stable offset";
+        let held = "Partitions that a read_committed Fetch got nothing of, with records above the last stable offset";
         Ok(Self {
             sessions: table.int_gauge("fetch_sessions", "Fetch sessions that are kept")?,
             evicted: table.counter("fetch_sessions_evicted_total", "Fetch sessions that gave way to others")?,
+            told_evicted: Mutex::new(0),
             held: table.counter("read_committed_fetches_held_total", held)?,
             aborted_ranges: table
                 .counter("aborted_ranges_sent_total", "Aborted transactions named to read_committed readers")?,

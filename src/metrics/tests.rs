@@ -108,7 +108,7 @@ fn each_deed_moves_its_own_series() {
             "oncelog_producer_sequence_errors_total{error=\"concurrent\"}",
         ),
         (
-            |m| m.transaction_completed(Outcome::Abort, EndReason::Fenced, Duration::ZERO),
+            |m| m.transaction_completed(Outcome::Abort, EndReason::Fenced, Some(Duration::ZERO)),
             "oncelog_transactions_completed_total{outcome=\"abort\",reason=\"fenced\"}",
         ),
         (

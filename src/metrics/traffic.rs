@@ -1,7 +1,8 @@
 //! What is written and read, by topic. A topic keeps its series while it exists, the first ones up to a cap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use prometheus::{Error, IntCounter, IntCounterVec};
@@ -49,8 +50,23 @@ struct Families([IntCounterVec; 6]);
 pub(super) struct Traffic {
     families: Families,
     other: Arc<TopicTraffic>,
-    known: RwLock<BTreeMap<TopicName, Arc<TopicTraffic>>>,
+    known: RwLock<Known>,
+    /// Rises when a topic may have found room for series of its own.
+    generation: AtomicU64,
     dropped: IntCounter,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    own: BTreeMap<TopicName, Arc<TopicTraffic>>,
+    /// Those that share one series.
+    folded: BTreeSet<TopicName>,
+}
+
+impl Known {
+    fn get(&self, name: &TopicName, other: &Arc<TopicTraffic>) -> Option<Arc<TopicTraffic>> {
+        self.own.get(name).or_else(|| self.folded.contains(name).then_some(other)).map(Arc::clone)
+    }
 }
 
 impl Families {
@@ -80,41 +96,48 @@ impl Traffic {
             family("aborted_bytes_total", "Bytes of batches whose transaction was aborted, since the start")?,
         ]);
         let other = Arc::new(families.of(OTHER)?);
-        Ok(Self { families, other, known: RwLock::default(), dropped })
+        Ok(Self { families, other, known: RwLock::default(), generation: AtomicU64::new(0), dropped })
     }
 
+    /// A topic's counters, until [`generation`](Self::generation) is another.
     pub(super) fn topic(&self, name: &TopicName) -> Arc<TopicTraffic> {
-        if let Some(known) = self.known.read().get(name) {
-            return Arc::clone(known);
+        if let Some(known) = self.known.read().get(name, &self.other) {
+            return known;
         }
         let mut known = self.known.write();
-        if let Some(known) = known.get(name) {
-            return Arc::clone(known);
+        if let Some(known) = known.get(name, &self.other) {
+            return known;
         }
-        let fits = known.len() < CAP;
-        match self.families.of(name.as_str()) {
-            Ok(made) if fits => {
-                let made = Arc::new(made);
-                known.insert(name.clone(), Arc::clone(&made));
-                made
-            }
-            Ok(_) | Err(_) => {
-                if !fits {
-                    self.remove(name);
-                }
-                self.dropped.inc();
-                Arc::clone(&self.other)
-            }
+        if known.own.len() < CAP
+            && let Ok(made) = self.families.of(name.as_str())
+        {
+            let made = Arc::new(made);
+            known.own.insert(name.clone(), Arc::clone(&made));
+            return made;
         }
+        known.folded.insert(name.clone());
+        self.dropped.inc();
+        Arc::clone(&self.other)
     }
 
-    /// Forgets topics that are gone.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Forgets topics that are gone; others that found no room may find some then.
     pub(super) fn keep(&self, exists: impl Fn(&TopicName) -> bool) {
-        let gone: Vec<TopicName> = self.known.read().keys().filter(|name| !exists(name)).cloned().collect();
+        let is_gone = |known: &Known| known.own.keys().chain(&known.folded).any(|name| !exists(name));
+        if !is_gone(&self.known.read()) {
+            return;
+        }
+        let mut known = self.known.write();
+        let gone: Vec<TopicName> = known.own.keys().filter(|name| !exists(name)).cloned().collect();
         for name in gone {
-            self.known.write().remove(&name);
+            known.own.remove(&name);
             self.remove(&name);
         }
+        known.folded.clear();
+        self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
     fn remove(&self, name: &TopicName) {

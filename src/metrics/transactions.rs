@@ -96,10 +96,12 @@ impl Metrics {
         self.producers.verification.observe(took.as_secs_f64());
     }
 
-    /// A transaction is over, its markers written; `took` is counted from its first partition.
-    pub fn transaction_completed(&self, outcome: Outcome, reason: EndReason, took: Duration) {
+    /// A transaction is over, its markers written; `took` is counted from its first partition, if that is known.
+    pub fn transaction_completed(&self, outcome: Outcome, reason: EndReason, took: Option<Duration>) {
         self.transactions.completed.inc((outcome, reason));
-        self.transactions.duration.observe(outcome, took.as_secs_f64());
+        if let Some(took) = took {
+            self.transactions.duration.observe(outcome, took.as_secs_f64());
+        }
     }
 
     /// One part of a transaction's end is over.

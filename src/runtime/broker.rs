@@ -19,6 +19,7 @@ use crate::engine::{
 };
 use crate::metrics::{Metrics, Verified};
 use crate::runtime::callers::Callers;
+use crate::runtime::events::sequence_error;
 use crate::runtime::mailroom::Waiting;
 use crate::runtime::post::{
     Answer, Append, Command, CommitOffsets, Created, LedgerGauges, LedgerLetter, PartLetter, Post, Produced,
@@ -383,7 +384,9 @@ impl Broker {
         self.metrics().verified(result, self.clock.exact().saturating_sub(began));
         verdict.map(drop).map_err(|refusal| {
             let fenced = refusal == Refusal::ProducerFenced;
-            refused(if fenced { Refusal::InvalidProducerEpoch } else { refusal })
+            let refusal = if fenced { Refusal::InvalidProducerEpoch } else { refusal };
+            sequence_error(refusal).into_iter().for_each(|error| self.metrics().sequence_error(error));
+            refused(refusal)
         })
     }
 

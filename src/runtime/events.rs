@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::Durability;
 use crate::engine::txn::end::Cause;
 use crate::engine::{Outcome, PartId, Producer, Refusal, TransactionalId};
 use crate::metrics::{EndReason, FencingReason, Invariant, MarkerError, Metrics, SequenceError};
@@ -28,8 +29,8 @@ pub enum Event {
         outcome: Outcome,
         /// Who ended it.
         reason: EndReason,
-        /// Time from its first partition, in milliseconds.
-        took_ms: i64,
+        /// Time from its first partition, in milliseconds; not known of one that an earlier process decided.
+        took_ms: Option<i64>,
     },
     /// A producer lost its id.
     Fenced {
@@ -55,6 +56,8 @@ pub enum Event {
         producer: Producer,
         /// Where.
         part: PartId,
+        /// What is promised: in `relaxed` a power cut may take the ledger's row, and this is what comes of it.
+        durability: Durability,
     },
     /// A transaction that the ledger knows nothing of was ended by an operator's marker.
     EndedByTool {
@@ -96,6 +99,12 @@ impl Events {
         self.tracks.is_some()
     }
 
+    /// Whether anybody keeps a trace of this transaction.
+    #[must_use]
+    pub fn follows(&self, number: u64) -> bool {
+        self.tracks.as_ref().is_some_and(|tracks| tracks.follows(number))
+    }
+
     /// A moment of a transaction has come.
     pub fn note(&self, moment: &Moment<'_>) {
         if let Some(tracks) = &self.tracks {
@@ -115,16 +124,7 @@ impl Events {
 
     /// A producer's batch was refused.
     pub fn refused_sequence(&self, refusal: Refusal) {
-        const NAMES: [(Refusal, SequenceError); 5] = [
-            (Refusal::OutOfOrderSequence, SequenceError::OutOfOrder),
-            (Refusal::InvalidProducerEpoch, SequenceError::InvalidEpoch),
-            (Refusal::InvalidProducerIdMapping, SequenceError::UnknownProducer),
-            (Refusal::InvalidTxnState, SequenceError::InvalidTxnState),
-            (Refusal::ConcurrentTransactions, SequenceError::Concurrent),
-        ];
-        if let Some((_, error)) = NAMES.iter().find(|(name, _)| *name == refusal) {
-            self.metrics.sequence_error(*error);
-        }
+        sequence_error(refusal).into_iter().for_each(|error| self.metrics.sequence_error(error));
     }
 
     /// Says it.
@@ -134,18 +134,18 @@ impl Events {
                 if *cause != Cause::Client {
                     let trace_id = self.trace_id(id);
                     tracing::info!(
-                        transactional_id = %id, ?outcome, ?cause, open_ms, trace_id, "transaction ended by the broker"
+                        transactional_id = ?id.as_str(), ?outcome, ?cause, open_ms, trace_id, "transaction ended by the broker"
                     );
                 }
             }
             Event::Completed { outcome, reason, took_ms } => {
-                self.metrics.transaction_completed(*outcome, *reason, whole_ms(*took_ms));
+                self.metrics.transaction_completed(*outcome, *reason, took_ms.map(whole_ms));
             }
             Event::Fenced { id, old, new, reason } => {
                 self.metrics.fenced(*reason);
                 self.note(&Moment::Fenced { id, old: *old, new: *new, reason: *reason });
                 tracing::info!(
-                    transactional_id = %id, producer_id = old.id, old_epoch = old.epoch, new_producer_id = new.id,
+                    transactional_id = ?id.as_str(), producer_id = old.id, old_epoch = old.epoch, new_producer_id = new.id,
                     new_epoch = new.epoch, ?reason, trace_id = self.trace_id(id), "producer fenced"
                 );
             }
@@ -154,12 +154,14 @@ impl Events {
                 self.metrics.marker_retried(if full { MarkerError::StorageFull } else { MarkerError::Other });
                 let trace_id = self.trace_id(id);
                 tracing::warn!(
-                    transactional_id = %id, error = %refusal, trace_id,
+                    transactional_id = ?id.as_str(), error = %refusal, trace_id,
                     "marker not written, trying again; its decision stands"
                 );
             }
-            Event::Orphan { producer, part } => {
-                self.metrics.invariant_violated(Invariant::OrphanTransaction);
+            Event::Orphan { producer, part, durability } => {
+                if *durability == Durability::Strict {
+                    self.metrics.invariant_violated(Invariant::OrphanTransaction);
+                }
                 tracing::error!(
                     producer_id = producer.id,
                     epoch = producer.epoch,
@@ -173,7 +175,7 @@ impl Events {
             }
             Event::IdExpired { id } => {
                 self.metrics.fenced(FencingReason::IdExpired);
-                tracing::info!(transactional_id = %id, "transactional id forgotten after its idle time");
+                tracing::info!(transactional_id = ?id.as_str(), "transactional id forgotten after its idle time");
             }
         }
     }
@@ -194,4 +196,17 @@ pub fn end_reason(cause: Cause) -> EndReason {
 #[must_use]
 pub fn whole_ms(ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+/// What a batch is counted under that is refused so, if it is for its sequence, epoch or transaction.
+#[must_use]
+pub fn sequence_error(refusal: Refusal) -> Option<SequenceError> {
+    const NAMES: [(Refusal, SequenceError); 5] = [
+        (Refusal::OutOfOrderSequence, SequenceError::OutOfOrder),
+        (Refusal::InvalidProducerEpoch, SequenceError::InvalidEpoch),
+        (Refusal::InvalidProducerIdMapping, SequenceError::UnknownProducer),
+        (Refusal::InvalidTxnState, SequenceError::InvalidTxnState),
+        (Refusal::ConcurrentTransactions, SequenceError::Concurrent),
+    ];
+    NAMES.iter().find(|(name, _)| *name == refusal).map(|(_, error)| *error)
 }

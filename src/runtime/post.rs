@@ -10,7 +10,7 @@ use crate::engine::catalog::{Catalog, ChangeConfigs, CreateTopic, GrowTopic, Ref
 use crate::engine::group::{GroupAnswer, GroupDescription, GroupListing, Join, LeavingMember, Sync};
 use crate::engine::ledger::offsets::Seen;
 use crate::engine::ledger::rows::{PartRow, RecoveryPoint};
-use crate::engine::ledger::show::Described;
+use crate::engine::ledger::show::{Described, Find};
 use crate::engine::log::{LogSettings, Retention};
 use crate::engine::partition::{AdminMark, Grant, MarkOrder, ProducerState};
 use crate::engine::txn::{Addition, Position};
@@ -183,6 +183,12 @@ pub enum Command {
     DescribeTxns(Vec<TransactionalId>),
     /// ListTransactions, unfiltered.
     ListTxns,
+    /// Some transactions, for an operator.
+    FindTxns(Find),
+    /// Whose these producer ids are.
+    DescribeOwners(Vec<i64>),
+    /// Committed offsets as readers see them, so many from this key on.
+    SeenOffsets(Option<(GroupId, PartId)>),
     /// JoinGroup.
     Join(GroupId, Box<Join>),
     /// SyncGroup.
@@ -282,6 +288,10 @@ pub enum Answer {
     Producer(Producer),
     /// DescribeTransactions, ListTransactions.
     Txns(Vec<Result<Described, (TransactionalId, Refusal)>>),
+    /// Some transactions, and how many there are.
+    Found(usize, Vec<Described>),
+    /// Committed offsets, by key.
+    SeenOffsets(Vec<(GroupId, PartId, Offset)>),
     /// JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
     Group(Box<GroupAnswer>),
     /// OffsetFetch.
@@ -360,8 +370,6 @@ pub struct LedgerGauges {
     pub groups: [u64; 4],
     /// Their members.
     pub members: u64,
-    /// Committed offsets, as readers see them.
-    pub offsets: Vec<(GroupId, PartId, Offset)>,
 }
 
 /// To a partition's owner.

@@ -156,7 +156,7 @@ impl Start<'_> {
             // In either mode a marker that a start wrote is on disk now; only parked ones stay owed.
             if self.ledger.release_if_over(seq, false, self.now) {
                 let (outcome, reason) = (owed.outcome, EndReason::Failover);
-                self.settings.events.say(&Event::Completed { outcome, reason, took_ms: 0 });
+                self.settings.events.say(&Event::Completed { outcome, reason, took_ms: None });
             }
             if owed_done(self.ledger, seq) {
                 self.ledger.forget_owed(seq);
@@ -175,7 +175,7 @@ impl Start<'_> {
                 Adopted::Known | Adopted::Again => continue,
                 Adopted::Orphan { marker } => marker,
             };
-            self.settings.events.say(&Event::Orphan { producer, part });
+            self.settings.events.say(&Event::Orphan { producer, part, durability: self.settings.durability });
             let (number, order) = orphan(marker, self.settings.incarnation);
             found.mark((number, part), order, self.now, partitions)?;
         }

@@ -1,17 +1,23 @@
 //! What operators' tools ask for past the clients whose it is.
 
+use std::collections::BTreeMap;
+
+use crate::engine::ledger::show::{Described, Find};
 use crate::engine::partition::AdminMark;
-use crate::engine::{PartId, Refusal, TransactionalId};
-use crate::runtime::broker::{Broker, answered};
+use crate::engine::{GroupId, Offset, PartId, Refusal, TransactionalId};
+use crate::runtime::broker::{Broker, answered, misplaced};
+use crate::runtime::ledger::steps::OFFSETS_AT_ONCE;
 use crate::runtime::mailroom::Waiting;
-use crate::runtime::post::{Command, LedgerLetter};
+use crate::runtime::post::{Answer, Command, LedgerLetter};
 
 impl Broker {
-    /// Aborts an open transaction and fences its producer, for an operator. Its markers are on disk when this returns.
+    /// Aborts an open transaction and fences its producer, for an operator. Where its own abort is being carried out there is
+    /// nothing to fence it for. Its markers are as far as EndTxn's would be when this returns.
     ///
     /// # Errors
-    /// `TransactionalIdNotFound`; `InvalidTxnState` when nothing is open; `ConcurrentTransactions` when it takes long;
-    /// `NotCoordinator` when there is no room for the decision, or the process stops.
+    /// `TransactionalIdNotFound`; `InvalidTxnState` when nothing is open; `ConcurrentTransactions` when it takes long, and is
+    /// done later; `KafkaStorageError` where a marker waits for a damaged partition; `NotCoordinator` when there is no room for
+    /// the decision, or the process stops.
     pub async fn abort_txn(&self, id: TransactionalId) -> Result<(), Refusal> {
         self.ask(Command::AbortTxn { id }).await.map(drop)
     }
@@ -20,12 +26,59 @@ impl Broker {
     ///
     /// # Errors
     /// As [`abort_txn`](Self::abort_txn), but that nothing is open is none.
-    pub async fn fence_owner(&self, id: TransactionalId) -> Result<(), Refusal> {
-        let described = self.describe_txns(vec![id.clone()]).await?.into_iter().next();
-        let Some(Ok(described)) = described else { return Err(Refusal::TransactionalIdNotFound) };
+    pub async fn fence_owner(&self, id: TransactionalId, max_timeout_ms: i32) -> Result<(), Refusal> {
+        let before = self.owner(&id).await?;
         match self.abort_txn(id.clone()).await {
-            Err(Refusal::InvalidTxnState) => self.init_producer(Some(id), described.timeout_ms, None).await.map(drop),
-            other => other,
+            Ok(()) | Err(Refusal::InvalidTxnState) => {}
+            refused @ Err(_) => return refused,
+        }
+        let now = self.owner(&id).await?;
+        if now.producer != before.producer {
+            return Ok(());
+        }
+        // Nothing was open, or its own abort came first: whoever takes the id over raises the epoch.
+        self.init_producer(Some(id), now.timeout_ms.min(max_timeout_ms), None).await.map(drop)
+    }
+
+    async fn owner(&self, id: &TransactionalId) -> Result<Described, Refusal> {
+        let described = self.describe_txns(vec![id.clone()]).await?.into_iter().next();
+        described.and_then(Result::ok).ok_or(Refusal::TransactionalIdNotFound)
+    }
+
+    /// Some transactions, for an operator, and how many there are.
+    ///
+    /// # Errors
+    /// Only when the process stops.
+    pub async fn find_txns(&self, find: Find) -> Result<(usize, Vec<Described>), Refusal> {
+        let Answer::Found(total, found) = self.ask(Command::FindTxns(find)).await? else { return Err(misplaced()) };
+        Ok((total, found))
+    }
+
+    /// Whose these producer ids are, as far as they are anybody's.
+    ///
+    /// # Errors
+    /// Only when the process stops.
+    pub async fn describe_owners(&self, producers: Vec<i64>) -> Result<Vec<Described>, Refusal> {
+        let Answer::Txns(txns) = self.ask(Command::DescribeOwners(producers)).await? else { return Err(misplaced()) };
+        Ok(txns.into_iter().flatten().collect())
+    }
+
+    /// Every committed offset as readers see it, asked for in slices: no decision waits for all of them.
+    ///
+    /// # Errors
+    /// Only when the process stops.
+    pub async fn seen_offsets(&self) -> Result<BTreeMap<(GroupId, PartId), Offset>, Refusal> {
+        let (mut all, mut from) = (BTreeMap::new(), None);
+        loop {
+            let Answer::SeenOffsets(slice) = self.ask(Command::SeenOffsets(from)).await? else {
+                return Err(misplaced());
+            };
+            let (full, before) = (slice.len() >= OFFSETS_AT_ONCE, all.len());
+            from = slice.iter().map(|(group, part, _)| (group, part)).max().map(|(group, part)| (group.clone(), *part));
+            all.extend(slice.into_iter().map(|(group, part, offset)| ((group, part), offset)));
+            if !full || all.len() == before {
+                return Ok(all);
+            }
         }
     }
 

@@ -52,8 +52,10 @@ pub enum Moment<'a> {
         outcome: Outcome,
         /// Why.
         cause: Cause,
-        /// Where it was.
+        /// Where it was; no more than [`PLACES`].
         places: &'a [Place],
+        /// In how many partitions.
+        partitions: usize,
     },
     /// A partition has the order for its marker: the decision is on disk.
     Ordered {
@@ -96,6 +98,9 @@ pub enum Moment<'a> {
     },
 }
 
+/// Partitions of a transaction that are told of one by one.
+pub const PLACES: usize = 256;
+
 /// A partition by its names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -111,6 +116,9 @@ pub struct Place {
 pub trait Tracks: Send + Sync {
     /// A moment has come.
     fn note(&self, moment: &Moment<'_>);
+
+    /// Whether this transaction is followed: nothing is gathered for one that is not.
+    fn follows(&self, number: u64) -> bool;
 
     /// The trace of the id's latest transaction, as log lines name it, while there is one.
     fn trace_id(&self, id: &TransactionalId) -> Option<String>;

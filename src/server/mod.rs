@@ -238,13 +238,27 @@ fn bind(setting: &str, at: &HostPort) -> Result<TcpSocket, StartError> {
     Ok(socket)
 }
 
+/// How often, and with which pauses, a lock is tried again that somebody has.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(25);
+
 fn lock(root: &Path) -> Result<DirLock, StartError> {
     let shown = root.display();
     // In a container the user is often not the one that the directory was made for.
     let user = rustix::process::geteuid().as_raw();
     crate::store::os_disk::OsDisk::new(root)
         .map_err(|error| StartError(format!("data_dir = {shown} cannot be used by user {user}: {error}")))?;
-    DirLock::take(root).map_err(|error| {
+    // A process that is being started by another thread holds copies of all descriptors for a moment: not every lock that is
+    // held is another broker's.
+    let mut taken = DirLock::take(root);
+    for _ in 0..LOCK_TRIES {
+        match &taken {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => std::thread::sleep(LOCK_PAUSE),
+            Ok(_) | Err(_) => break,
+        }
+        taken = DirLock::take(root);
+    }
+    taken.map_err(|error| {
         StartError(if error.kind() == std::io::ErrorKind::WouldBlock {
             format!("data_dir = {shown} is in use by another broker; end it, or set another directory")
         } else {

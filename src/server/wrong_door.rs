@@ -29,7 +29,7 @@ impl WrongDoor {
     pub(super) fn new(config: &Config, bound: &[(ListenerName, u16)]) -> Self {
         let door = |(name, port): &(ListenerName, u16)| {
             let told = config.listener(*name)?.advertised.at(*port);
-            is_loopback(&told.host).then_some(Door { name: *name, told, said: AtomicBool::new(false) })
+            told.is_loopback().then_some(Door { name: *name, told, said: AtomicBool::new(false) })
         };
         let routes = read_to_string(ROUTES).unwrap_or_default();
         Self { doors: bound.iter().filter_map(door).collect(), gateway: default_gateway(&routes).map(IpAddr::V4) }
@@ -49,7 +49,7 @@ impl WrongDoor {
             tracing::warn!(
                 listener = name,
                 %from,
-                "a client that is not on this machine came through the {name} listener, which tells its clients to \
+                "a client of another machine or container came through the {name} listener, which tells its clients to \
                  connect to {told}, their own machine: set {setting} (listeners.{name}.advertised) to an address that \
                  reaches this broker from there, or let clients in the same container network use the internal listener"
             );
@@ -60,11 +60,6 @@ impl WrongDoor {
 /// Whether the address is one of this machine's: only those can be bound to.
 fn is_own(ip: IpAddr) -> bool {
     UdpSocket::bind((ip, 0)).is_ok()
-}
-
-fn is_loopback(host: &str) -> bool {
-    let host = host.to_ascii_lowercase();
-    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The gateway of the default route: destination and mask are 0. Addresses are written as this machine holds them in

@@ -49,6 +49,10 @@ impl Tracks for Traces {
         self.transactions.note(moment);
     }
 
+    fn follows(&self, number: u64) -> bool {
+        self.transactions.follows(number)
+    }
+
     fn trace_id(&self, id: &TransactionalId) -> Option<String> {
         self.transactions.context(id).map(|context| context.trace_id().to_string())
     }
@@ -98,14 +102,23 @@ struct Request {
 #[derive(Default)]
 struct Known {
     id: Option<TransactionalId>,
-    is_linked: bool,
-    /// The first partition it names; no other one may be shown as the only one.
-    first: Option<(String, i32)>,
-    places: i64,
-    topics_differ: bool,
+    /// The transaction that it points to.
+    linked: Option<SpanContext>,
+    topics: Topics,
+    /// How many partitions it names, and the index of the last one.
+    places: (i64, i32),
     messages: Option<i64>,
     refused: Option<Refusal>,
     answered: bool,
+}
+
+/// Which topics a request names.
+#[derive(Default)]
+enum Topics {
+    #[default]
+    None,
+    One(String),
+    Several,
 }
 
 impl Trace for Request {
@@ -138,16 +151,17 @@ impl Request {
     fn note_transaction(&self, id: &str) {
         self.span.set_attribute("kafka.transactional_id", shorten(id));
         let id = TransactionalId::from(id);
-        let is_linked = self.link(&id);
+        let linked = self.link(&id);
         let mut known = self.known.lock();
-        known.is_linked = is_linked;
+        known.linked = linked;
         known.id = Some(id);
     }
 
     /// Points to the id's transaction, if there is one that is followed.
-    fn link(&self, id: &TransactionalId) -> bool {
-        let context = self.transactions.context(id);
-        context.map(|context| self.span.add_link(context)).is_some()
+    fn link(&self, id: &TransactionalId) -> Option<SpanContext> {
+        let context = self.transactions.context(id)?;
+        self.span.add_link(context.clone());
+        Some(context)
     }
 
     fn note_producer(&self, producer: Producer) {
@@ -175,10 +189,11 @@ impl Request {
 
 impl Known {
     fn note_place(&mut self, topic: &str, index: i32) {
-        self.places = self.places.saturating_add(1);
-        match &self.first {
-            None => self.first = Some((topic.to_owned(), index)),
-            Some((first, _)) => self.topics_differ |= first != topic,
+        self.places = (self.places.0.saturating_add(1), index);
+        match &self.topics {
+            Topics::None => self.topics = Topics::One(topic.to_owned()),
+            Topics::One(first) if first == topic => {}
+            Topics::One(_) | Topics::Several => self.topics = Topics::Several,
         }
     }
 }
@@ -187,18 +202,19 @@ impl Drop for Request {
     /// The end: what only now is known, or counted, of the request.
     fn drop(&mut self) {
         let known = std::mem::take(self.known.get_mut());
-        if let Some(id) = known.id.filter(|_| !known.is_linked) {
+        if let Some(id) = known.id.filter(|_| known.linked.is_none()) {
             // The request that began the transaction could not point to it before.
-            self.link(&id);
+            drop(self.link(&id));
         }
-        if let Some((topic, index)) = known.first {
-            self.span.set_attribute("kafka.partitions", known.places);
-            if !known.topics_differ {
-                self.span.set_attribute("messaging.destination.name", shorten(&topic));
-            }
-            if known.places == 1 {
-                self.span.set_attribute("messaging.destination.partition.id", index.to_string());
-            }
+        let (places, index) = known.places;
+        if places > 0 {
+            self.span.set_attribute("kafka.partitions", places);
+        }
+        if places == 1 {
+            self.span.set_attribute("messaging.destination.partition.id", index.to_string());
+        }
+        if let Topics::One(topic) = known.topics {
+            self.span.set_attribute("messaging.destination.name", shorten(&topic));
         }
         if let Some(messages) = known.messages {
             self.span.set_attribute("messaging.batch.message_count", messages);

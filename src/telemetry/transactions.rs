@@ -26,6 +26,8 @@ const FOLLOWED: usize = 4_096;
 const LINKS: usize = 32;
 /// Events of one transaction that are kept.
 const EVENTS: usize = 64;
+/// Failed tries of one marker that are kept: a full disk gives one a second.
+const FAILURES: usize = 4;
 /// Partitions of one transaction whose markers get spans.
 const MARKERS: usize = 256;
 
@@ -138,8 +140,8 @@ impl Transactions {
                 track.sealed.clear();
                 track.event(Event::new("undone", at, Vec::new(), 0));
             }),
-            Moment::Decided { number, debt, outcome, cause, places } => {
-                let decided = Decided::new((at, debt), (outcome, cause), places);
+            Moment::Decided { number, debt, outcome, cause, places, partitions } => {
+                let decided = Decided::new((at, debt), (outcome, cause), (places, partitions));
                 self.decide(number, decided);
             }
             Moment::Ordered { debt, part } => self.mark(debt, part, |decided, part| {
@@ -222,6 +224,10 @@ impl Transactions {
         }
     }
 
+    pub(super) fn follows(&self, number: u64) -> bool {
+        self.followed.lock().by_number.contains_key(&number)
+    }
+
     fn mark(&self, debt: u64, part: PartId, change: impl FnOnce(&mut Decided, PartId)) {
         let mut followed = self.followed.lock();
         let Some(number) = followed.by_debt.get(&debt).copied() else { return };
@@ -268,10 +274,14 @@ impl Track {
 }
 
 impl Decided {
-    fn new((at, debt): (SystemTime, Option<u64>), (outcome, cause): (Outcome, Cause), places: &[Place]) -> Self {
+    fn new(
+        (at, debt): (SystemTime, Option<u64>),
+        (outcome, cause): (Outcome, Cause),
+        (places, partitions): (&[Place], usize),
+    ) -> Self {
         let shown = places.iter().take(MARKERS);
         let markers = shown.map(|place| (place.part, Marker::at(place.clone()))).collect();
-        Self { at, debt, outcome, cause, on_disk: None, markers, partitions: places.len() }
+        Self { at, debt, outcome, cause, on_disk: None, markers, partitions }
     }
 
     fn change(&mut self, part: PartId, change: impl FnOnce(&mut Marker)) {
@@ -293,7 +303,7 @@ impl Marker {
             MarkResult::Failed(refusal) => {
                 // Not in the file after all; the next try is another order.
                 self.appended = None;
-                if self.failures.len() < EVENTS {
+                if self.failures.len() < FAILURES {
                     let why = KeyValue::new("error.type", crate::wire::codes::name(refusal));
                     self.failures.push(Event::new("not written, to be tried again", at, vec![why], 0));
                 }

@@ -21,6 +21,7 @@ const MOVES: &[&str] = &[
     "oncelog_producer_duplicate_batches_total",
     "oncelog_producer_sequence_errors_total{error=\"out_of_order\"}",
     "oncelog_producer_sequence_errors_total{error=\"invalid_epoch\"}",
+    "oncelog_request_errors_total{api=\"Produce\",error=\"invalid_txn_state\"}",
     "oncelog_producer_sequence_errors_total{error=\"invalid_txn_state\"}",
     "oncelog_transaction_open_age_seconds_max",
     "oncelog_partition_lso_lag_records{topic=\"demo-audit\"}",

@@ -1,5 +1,6 @@
 //! What operators see of transactions, and do to them: `/v1/…`, `oncelog txn`, and the metrics beside them.
 
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::broker::TestBroker;
 use crate::process::child::eventually;
-use crate::process::oncelog;
+use crate::process::{oncelog, serve};
 use crate::raw::batch::Batch;
 use crate::raw::data::Isolation;
 use crate::raw::txn::Member;
@@ -213,4 +214,47 @@ fn a_late_transaction_and_markers_that_fail_are_counted_until_they_are_written()
     });
     assert_eq!(series(&broker, "oncelog_transactions_completed_total{outcome=\"abort\",reason=\"timeout\"}"), 1.0);
     assert_eq!(series(&broker, "oncelog_fencing_events_total{reason=\"timeout_bump\"}"), 1.0);
+}
+
+/// A fence raises the epoch in any case: also where what is open is being aborted at its producer's own wish.
+#[test]
+fn a_fence_that_comes_behind_the_producers_own_abort_fences() {
+    let faults = Faults::default();
+    let own = faults.clone();
+    let broker =
+        TestBroker::on(|_| {}, |parts| parts.wrap_disk = Box::new(|disk| Arc::new(FaultyDisk::new(disk, own))));
+    let mut client = broker.connect();
+    assert_eq!(client.create_topic("t", 1), 0);
+    let owner = client.owner("id");
+    assert_eq!(client.add_partitions("id", owner, &[("t", 0)]), [0]);
+    assert_eq!(client.produce("t", 0, Some("id"), &Batch::transactional(owner, 0, 1)).code, 0);
+    faults.add(Rule::always(Operation::Write, "t-0/", Fault::NoSpace));
+    assert_eq!(client.end_txn("id", owner, false), 51, "its marker finds no room");
+    let admin = broker.admin();
+    let fencing = std::thread::spawn(move || txn(admin, &["fence", "id"]));
+    faults.lift();
+    let (done, said) = fencing.join().unwrap();
+    assert!(done && said.contains("fenced"), "{said}");
+    assert_eq!(client.add_partitions("id", owner, &[("t", 0)]), [90]);
+}
+
+/// C-119: whatever an id or a name is made of, a line of the log stays one line.
+#[test]
+fn no_name_forges_a_line_of_the_log() {
+    let mut server = serve(&[]);
+    let id = "x%0A2026-01-01T00:00:00Z%20%20WARN%20oncelog::audit:%20forged";
+    let request = format!(
+        "POST /v1/transactions/{id}/abort HTTP/1.1\r\nHost: a\r\nX-Oncelog-Operator: ada address=10.0.0.1\r\n\
+         Connection: close\r\nContent-Length: 0\r\n\r\n"
+    );
+    let mut stream = std::net::TcpStream::connect(server.admin()).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert_eq!(server.terminate().code(), Some(0));
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("asked for by an operator")).unwrap();
+    assert!(line.contains("forged") && line.contains("operator=\"ada address=10.0.0.1\""), "{line}");
+    assert!(log.lines().all(|line| !line.starts_with("2026-01-01")), "{log}");
 }

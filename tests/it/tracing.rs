@@ -174,7 +174,7 @@ fn every_span_of_a_transaction_arrives() {
         check_committed(&spans);
         check_aborted(&spans);
         let (log, aborted) = (server.log(), transaction(&spans, "taken"));
-        let line = log.lines().find(|line| line.contains("transaction aborted by the broker")).unwrap();
+        let line = log.lines().find(|line| line.contains("transaction ended by the broker")).unwrap();
         assert!(line.contains(&aborted.trace), "{line}");
     }
 }

@@ -24,7 +24,7 @@ fn main() -> Result<(), Failure> {
     let mut words = std::env::args_os().skip(1);
     let switch = PathBuf::from(words.next().ok_or("usage: faulty SWITCH [the broker's own flags]")?);
     let config = load(words)?;
-    telemetry::init(&config.log)?;
+    let _telemetry = telemetry::init(&config)?;
     let faults = Faults::default();
     let own = faults.clone();
     let mut parts = Parts::real(&config);

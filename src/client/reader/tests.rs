@@ -66,15 +66,17 @@ fn aborted_records_and_markers_are_left_out() {
         Piece::Data(1, &["a2"]),
         Piece::Marker(1, Outcome::Commit),
     ];
-    for (isolation, aborted, from, count, want) in [
-        (COMMITTED, &[(1, 0)] as &[(i64, i64)], 0, 3, &["plain", "b", "a2"] as &[&str]),
+    type Line = (Isolation, &'static [(i64, i64)], i64, u64, &'static [&'static str]);
+    let lines: &[Line] = &[
+        (COMMITTED, &[(1, 0)], 0, 3, &["plain", "b", "a2"]),
         (ALL, &[], 0, 5, &["a0", "a1", "plain", "b", "a2"]),
         (ALL, &[], 1, 4, &["a1", "plain", "b", "a2"]),
         (COMMITTED, &[(1, 0)], 3, 2, &["b", "a2"]),
         (COMMITTED, &[], 6, 1, &["a2"]),
         (COMMITTED, &[(1, 0), (2, 3)], 0, 2, &["plain", "a2"]),
-    ] {
-        let want = (8, count, want.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>());
-        assert_eq!(shown(&log, aborted, isolation, from), want, "{isolation:?} {aborted:?} {from}");
+    ];
+    for (isolation, aborted, from, count, want) in lines {
+        let want = (8, *count, want.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>());
+        assert_eq!(shown(&log, aborted, *isolation, *from), want, "{isolation:?} {aborted:?} {from}");
     }
 }

@@ -65,7 +65,7 @@ fn bytes_that_are_no_batches() {
         ("nothing", Bytes::new(), Ok(None)),
         ("a negative length", changed(8, 0xff), Err("a batch has no length")),
         ("an old format", changed(16, 1), Err("a batch is not of format 2")),
-        ("a changed byte", changed(70, 0), Err("a batch has a wrong checksum")),
+        ("a changed byte", changed(70, 0x7f), Err("a batch has a wrong checksum")),
     ] {
         assert_eq!(next(&mut bytes), want, "{name}");
     }

@@ -72,15 +72,18 @@ impl Ledger {
         committed.map_or(Seen::Absent, |committed| Seen::At(committed.position.clone()))
     }
 
-    /// Every committed offset, as readers see them now.
-    pub fn seen_offsets(&self) -> impl Iterator<Item = (GroupId, PartId, Offset)> + '_ {
-        self.offsets.iter().filter_map(|((group, part), stored)| {
-            let seen = match self.held.get(&(group.clone(), *part)) {
-                Some(held) => held.seen.as_ref()?,
-                None => stored,
+    /// Committed offsets as readers see them now, up to `most` from a key on.
+    #[must_use]
+    pub fn seen_offsets(&self, from: Option<&OffsetKey>, most: usize) -> Vec<(GroupId, PartId, Offset)> {
+        let first = || (GroupId::from(""), PartId(i64::MIN));
+        let seen = |(key, stored): (&OffsetKey, &Committed)| {
+            let seen = match self.held.get(key) {
+                Some(held) => held.seen.as_ref().map_or(-1, |seen| seen.position.offset),
+                None => stored.position.offset,
             };
-            Some((group.clone(), *part, seen.position.offset))
-        })
+            (key.0.clone(), key.1, seen)
+        };
+        self.offsets.range(from.cloned().unwrap_or_else(first), |_| true).take(most).map(seen).collect()
     }
 
     /// Every partition of `group` with an offset, and those a transaction carries one for (T-822 R).

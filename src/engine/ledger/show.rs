@@ -3,7 +3,7 @@
 use super::Ledger;
 use crate::engine::txn::work::Stage;
 use crate::engine::txn::{State, Txn};
-use crate::engine::{Outcome, PartId, Producer, Refusal, TransactionalId};
+use crate::engine::{Now, Outcome, PartId, Producer, Refusal, TransactionalId};
 
 /// Kafka's external names of a transactional id's state (T-010).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +63,43 @@ pub struct Described {
     pub groups: Vec<crate::engine::GroupId>,
 }
 
+/// Which transactions are looked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Find {
+    /// Those in these states; all if it is empty.
+    pub states: Vec<Shown>,
+    /// Those whose id begins with it.
+    pub prefix: String,
+    /// Those open for longer, in milliseconds.
+    pub open_longer_than_ms: Option<i64>,
+    /// So many of them.
+    pub limit: usize,
+}
+
 impl Ledger {
+    /// Those that are looked for, the one open for longest first, and how many there are.
+    #[must_use]
+    pub fn find_txns(&self, find: &Find, now: Now) -> (usize, Vec<Described>) {
+        let mut found: Vec<(i64, &TransactionalId)> = (self.txns.iter())
+            .filter(|(id, txn)| {
+                let longer =
+                    |ms: i64| txn.ongoing().is_some_and(|open| now.wall_ms.saturating_sub(open.started_wall_ms) > ms);
+                id.as_str().starts_with(&find.prefix)
+                    && (find.states.is_empty() || find.states.contains(&self.shown(id, txn)))
+                    && find.open_longer_than_ms.is_none_or(longer)
+            })
+            .map(|(id, txn)| (txn.ongoing().map_or(i64::MAX, |open| open.started_wall_ms), id))
+            .collect();
+        let total = found.len();
+        if find.limit < total {
+            found.select_nth_unstable(find.limit);
+            found.truncate(find.limit);
+        }
+        found.sort_unstable();
+        let described = found.into_iter().filter_map(|(_, id)| Some(self.describe(id, self.txns.get(id)?)));
+        (total, described.collect())
+    }
+
     /// What is known of an id that an operator names.
     ///
     /// # Errors

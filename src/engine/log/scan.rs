@@ -38,6 +38,8 @@ pub enum Flaw {
     WrongOffset,
     /// The leader epoch is lower than an earlier one.
     FallingEpoch,
+    /// The leader epoch is higher than any there can be, and nothing that follows bears it out.
+    LoneEpoch,
     /// The header contradicts itself.
     BadCount,
     /// The checksum is not that of the bytes.

@@ -1,5 +1,6 @@
 //! Steps of groups, topics and tools.
 
+use super::steps::OFFSETS_AT_ONCE;
 use super::{CatalogChange, Effects, LedgerOwner, Then};
 use crate::engine::catalog::{CreateTopic, Refused, Topic};
 use crate::engine::group::STATE_NAMES;
@@ -40,6 +41,9 @@ impl LedgerOwner {
             | Command::EndTxn { .. }
             | Command::WriteMarkers { .. }
             | Command::AbortTxn { .. }
+            | Command::FindTxns(_)
+            | Command::DescribeOwners(_)
+            | Command::SeenOffsets(_)
             | Command::DescribeTxns(_)
             | Command::ListTxns
             | Command::DescribeGroups(_)
@@ -73,6 +77,42 @@ impl LedgerOwner {
         parts.iter().map(seen).collect()
     }
 
+    /// What tools and operators are shown; nothing changes by it.
+    pub(super) fn shown(&self, command: &Command, now: Now) -> Option<Answer> {
+        Some(match command {
+            Command::DescribeTxns(ids) => self.describe_txns(ids),
+            Command::ListTxns => self.list_txns(),
+            Command::DescribeGroups(ids) => self.describe_groups(ids),
+            Command::ListGroups => self.list_groups(),
+            Command::FindTxns(find) => {
+                let (total, found) = self.ledger.find_txns(find, now);
+                Answer::Found(total, found)
+            }
+            Command::DescribeOwners(producers) => self.describe_owners(producers),
+            Command::SeenOffsets(from) => Answer::SeenOffsets(self.ledger.seen_offsets(from.as_ref(), OFFSETS_AT_ONCE)),
+            Command::Gauges => Answer::Gauges(Box::new(self.gauges(now))),
+            Command::InitProducer { .. }
+            | Command::Add { .. }
+            | Command::Verify { .. }
+            | Command::StageOffsets(_)
+            | Command::EndTxn { .. }
+            | Command::WriteMarkers { .. }
+            | Command::AbortTxn { .. }
+            | Command::Join(..)
+            | Command::Sync(..)
+            | Command::Heartbeat(..)
+            | Command::Leave(..)
+            | Command::CommitOffsets(_)
+            | Command::FetchOffsets { .. }
+            | Command::DeleteGroups(_)
+            | Command::DeleteOffsets(..)
+            | Command::CreateTopics(_)
+            | Command::DeleteTopics(_)
+            | Command::GrowTopics { .. }
+            | Command::ChangeConfigs { .. } => return None,
+        })
+    }
+
     /// DescribeTransactions, each id by itself.
     pub(super) fn describe_txns(&self, ids: &[TransactionalId]) -> Answer {
         let one = |id: &TransactionalId| self.ledger.describe_txn(id).map_err(|refusal| (id.clone(), refusal));
@@ -82,6 +122,12 @@ impl LedgerOwner {
     /// ListTransactions.
     pub(super) fn list_txns(&self) -> Answer {
         Answer::Txns(self.ledger.describe_txns().map(Ok).collect())
+    }
+
+    /// Whose these producer ids are, as far as they are anybody's.
+    pub(super) fn describe_owners(&self, producers: &[i64]) -> Answer {
+        let owners = producers.iter().filter_map(|producer| self.ledger.owner_of(*producer));
+        Answer::Txns(owners.map(|id| self.ledger.describe_txn(id).map_err(|refusal| (id.clone(), refusal))).collect())
     }
 
     /// The ledger in figures.
@@ -119,7 +165,6 @@ impl LedgerOwner {
             }
             gauges.members = gauges.members.saturating_add(count(group.member_count()));
         }
-        gauges.offsets = self.ledger.seen_offsets().collect();
         gauges
     }
 

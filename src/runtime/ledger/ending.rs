@@ -159,16 +159,22 @@ impl LedgerOwner {
     }
 
     /// The decision found no room in the store. Who asked for it is told to ask again. The permissions are opened if only
-    /// clients did, before whoever waited for the end is judged anew; a timeout, a new owner or a tool keeps its seal and
+    /// clients or operators did, before whoever waited for the end is judged anew; a timeout, a new owner or a tool keeps its seal and
     /// is tried again with a pause.
     pub(super) fn undo_ending(&mut self, id: &TransactionalId, now: Now) -> Vec<Post> {
         let Some(mut ending) = self.endings.remove(id) else { return Vec::new() };
         self.events.note(&Moment::Undone { number: ending.number });
-        let mut posts: Vec<Post> = (ending.wants.iter_mut())
-            .filter_map(|want| want.asked.take())
+        // Who is refused, a client or an operator, must not find it done afterwards.
+        let stays = |want: &Want| {
+            let asks = want.asked.as_ref().is_some_and(|(_, command)| matches!(command, Command::AbortTxn { .. }));
+            want.cause != Cause::Client && !asks
+        };
+        let (mut stay, gone): (Vec<Want>, Vec<Want>) = std::mem::take(&mut ending.wants).into_iter().partition(stays);
+        let mut posts: Vec<Post> = (stay.iter_mut().filter_map(|want| want.asked.take()))
+            .chain(gone.into_iter().filter_map(|want| want.asked))
             .map(|(to, _)| Post::Answer(to, Answer::Refused(Refusal::NotCoordinator)))
             .collect();
-        ending.wants.retain(|want| want.cause != Cause::Client);
+        ending.wants = stay;
         if ending.wants.is_empty() {
             let (producer_id, number) = (ending.producer_id, ending.number);
             let unseal = |part: &PartId| Post::Part(*part, PartLetter::Unseal { producer_id, number });

@@ -185,13 +185,14 @@ impl LedgerOwner {
             let (number, producer, found_since_wall_ms) = (ongoing.number, txn.producer, Some(ongoing.started_wall_ms));
             events.note(&Moment::Begun { number, id, producer, found_since_wall_ms });
         }
+        let phases = Phases::inherited(&ledger);
         Self {
             ledger,
             store,
             settings,
             events,
             endings: BTreeMap::new(),
-            phases: BTreeMap::new(),
+            phases,
             begun: BTreeSet::new(),
             rounds: 0,
             first_unflushed: BTreeSet::new(),

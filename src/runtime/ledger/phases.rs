@@ -1,9 +1,12 @@
 //! How long each part of a transaction's end takes, for the metrics. Nothing is decided by it, and nothing of it outlives
 //! the process.
 
+use std::collections::BTreeMap;
+
 use super::LedgerOwner;
+use crate::engine::ledger::Ledger;
 use crate::engine::txn::end::Cause;
-use crate::engine::txn::work::Stage;
+use crate::engine::txn::work::{Owed, Stage};
 use crate::engine::{Now, Outcome, PartId, TransactionalId};
 use crate::metrics::{EndReason, MarkerError, MarkerResult, Phase};
 use crate::runtime::events::{Event, end_reason, whole_ms};
@@ -14,11 +17,26 @@ use crate::runtime::post::MarkResult;
 pub(super) struct Phases {
     outcome: Outcome,
     reason: EndReason,
-    /// How long the transaction was open when it was decided, in milliseconds.
-    open_ms: i64,
+    /// How long the transaction was open when it was decided, in milliseconds; `None` for what an earlier process decided.
+    open_ms: Option<i64>,
     decided_mono_ms: i64,
     /// When it was over for its producer.
     over_mono_ms: Option<i64>,
+}
+
+impl Phases {
+    /// Of decisions that a start could not carry out.
+    pub(super) fn inherited(ledger: &Ledger) -> BTreeMap<u64, Self> {
+        let owing = ledger.debts().filter(|(_, owed)| ledger.is_owing(&owed.id));
+        let phases = |owed: &Owed| Self {
+            outcome: owed.outcome,
+            reason: EndReason::Failover,
+            open_ms: None,
+            decided_mono_ms: owed.since_mono_ms,
+            over_mono_ms: None,
+        };
+        owing.map(|(seq, owed)| (seq, phases(owed))).collect()
+    }
 }
 
 impl LedgerOwner {
@@ -38,10 +56,11 @@ impl LedgerOwner {
         match seq {
             Some(seq) => {
                 let decided_mono_ms = now.mono_ms;
+                let open_ms = Some(open_ms);
                 let track = Phases { outcome, reason, open_ms, decided_mono_ms, over_mono_ms: None };
                 self.phases.insert(seq, track);
             }
-            None => self.events.say(&Event::Completed { outcome, reason, took_ms: open_ms }),
+            None => self.events.say(&Event::Completed { outcome, reason, took_ms: Some(open_ms) }),
         }
     }
 
@@ -51,8 +70,11 @@ impl LedgerOwner {
         track.over_mono_ms = Some(now.mono_ms);
         let Phases { outcome, reason, open_ms, decided_mono_ms, .. } = *track;
         let took_ms = now.mono_ms.saturating_sub(decided_mono_ms);
-        self.events.metrics().phase(Phase::Markers, whole_ms(took_ms));
-        self.events.say(&Event::Completed { outcome, reason, took_ms: open_ms.saturating_add(took_ms) });
+        if open_ms.is_some() {
+            self.events.metrics().phase(Phase::Markers, whole_ms(took_ms));
+        }
+        let took_ms = open_ms.map(|open_ms| open_ms.saturating_add(took_ms));
+        self.events.say(&Event::Completed { outcome, reason, took_ms });
     }
 
     /// Every marker is on disk.

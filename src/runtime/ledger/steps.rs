@@ -16,6 +16,9 @@ use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
 use crate::runtime::post::{Answer, Command, LedgerLetter, MoveLogStart, PartLetter, Post, StageOffsets};
 
+/// Offsets that one question gets: others have their turn in between.
+pub(in crate::runtime) const OFFSETS_AT_ONCE: usize = 4_096;
+
 /// Whether a transaction writes to no partition: there is nothing to seal.
 pub(super) fn no_partitions(parts: &BTreeSet<PartId>) -> bool {
     parts.is_empty()
@@ -70,16 +73,14 @@ impl LedgerOwner {
 
     fn ask(&mut self, to: ReplyTo, command: &Command, now: Now, effects: &mut Effects) {
         match command {
-            Command::InitProducer { id, timeout_ms, expected } => match id {
-                None => {
-                    let id = self.ledger.fresh_producer_id();
-                    effects.answer(to, Answer::Producer(Producer { id, epoch: 0 }));
-                }
-                Some(id) => {
-                    let init = Init { timeout_ms: *timeout_ms, expected: *expected };
-                    self.init_producer((to, command), id, init, (now, effects));
-                }
-            },
+            Command::InitProducer { id: None, .. } => {
+                let id = self.ledger.fresh_producer_id();
+                effects.answer(to, Answer::Producer(Producer { id, epoch: 0 }));
+            }
+            Command::InitProducer { id: Some(id), timeout_ms, expected } => {
+                let init = Init { timeout_ms: *timeout_ms, expected: *expected };
+                self.init_producer((to, command), id, init, (now, effects));
+            }
             Command::Add { id, producer, addition } => {
                 self.add((to, command), Claimed { id, producer: *producer }, addition, (now, effects));
             }
@@ -110,14 +111,17 @@ impl LedgerOwner {
             | Command::Leave(..)
             | Command::CommitOffsets(_)
             | Command::FetchOffsets { .. } => self.ask_group(to, command, now, effects),
-            Command::DescribeGroups(ids) => effects.answer(to, self.describe_groups(ids)),
-            Command::ListGroups => effects.answer(to, self.list_groups()),
             Command::DeleteGroups(ids) => self.delete_groups(to, ids, effects),
             Command::DeleteOffsets(group, parts) => self.delete_offsets(to, (group, parts), effects),
             Command::AbortTxn { id } => self.abort_for_operator((to, command), id, now, effects),
-            Command::DescribeTxns(ids) => effects.answer(to, self.describe_txns(ids)),
-            Command::ListTxns => effects.answer(to, self.list_txns()),
-            Command::Gauges => effects.answer(to, Answer::Gauges(Box::new(self.gauges(now)))),
+            Command::DescribeTxns(_)
+            | Command::ListTxns
+            | Command::DescribeGroups(_)
+            | Command::ListGroups
+            | Command::FindTxns(_)
+            | Command::DescribeOwners(_)
+            | Command::SeenOffsets(_)
+            | Command::Gauges => effects.held.extend(self.shown(command, now).map(|answer| Post::Answer(to, answer))),
             Command::CreateTopics(specs) => self.create_topics(to, specs, effects),
             Command::DeleteTopics(keys) => self.delete_topics(to, keys, effects),
             Command::GrowTopics { specs, validate_only } => self.grow_topics(to, specs, *validate_only, effects),

@@ -4,6 +4,7 @@
 //! comes while markers are being written waits for them, and is told 51 only when they take long.
 
 use super::{LedgerOwner, Step, Turn};
+use crate::engine::txn::work::{Owed, Stage};
 use crate::engine::{Now, Outcome, Refusal, ReplyTo, TransactionalId};
 use crate::runtime::post::{Answer, Command, Post};
 
@@ -65,6 +66,10 @@ impl LedgerOwner {
 
     /// Whether a tool asked for a marker in a partition that the decision has left behind, for it is damaged.
     fn is_left(&self, command: &Command) -> bool {
+        if let Command::AbortTxn { id } = command {
+            let left = |owed: &Owed| owed.id == *id && owed.parts.values().any(|part| part.stage == Stage::Left);
+            return self.ledger.debts().any(|(_, owed)| left(owed));
+        }
         let Command::WriteMarkers { mark, parts } = command else { return false };
         let judged = |part| self.ledger.judge_tool_mark(mark, part);
         parts.iter().any(|(part, _)| judged(*part) == Err(Refusal::KafkaStorageError))

@@ -12,7 +12,7 @@ use crate::engine::{Now, Outcome, PartId, TransactionalId};
 use crate::known_bugs::{Bug, is_in};
 use crate::runtime::events::Event;
 use crate::runtime::post::{LedgerLetter, MarkResult, PartLetter, Post};
-use crate::runtime::tracks::{Moment, Place};
+use crate::runtime::tracks::{Moment, PLACES, Place};
 
 impl LedgerOwner {
     /// A decision is stored. Its gather is over; who asked for it waits for its markers; others are judged anew.
@@ -24,9 +24,10 @@ impl LedgerOwner {
         (now, turn): (Now, &mut Turn),
     ) {
         let ending = self.endings.remove(id);
-        if let Some(ending) = ending.as_ref().filter(|_| self.events.is_tracked()) {
+        if let Some(ending) = ending.as_ref().filter(|ending| self.events.follows(ending.number)) {
             let (number, places) = (ending.number, self.places(ending));
-            self.events.note(&Moment::Decided { number, debt: seq, outcome, cause, places: &places });
+            let partitions = ending.seals.len();
+            self.events.note(&Moment::Decided { number, debt: seq, outcome, cause, places: &places, partitions });
         }
         let wants = ending.map(|ending| ending.wants).unwrap_or_default();
         for Want { asked, outcome: wanted, cause: wants } in wants {
@@ -55,7 +56,7 @@ impl LedgerOwner {
             let (topic, index) = catalog.part(*part)?;
             Some(Place { part: *part, topic: topic.name.clone(), index })
         };
-        ending.seals.keys().filter_map(place).collect()
+        ending.seals.keys().take(PLACES).filter_map(place).collect()
     }
 
     /// Nothing is owed: who waits for this id is judged anew in the next turn.

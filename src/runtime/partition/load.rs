@@ -86,7 +86,7 @@ impl PartitionOwner {
         debt.set(log.debt());
         shared.set_reader(log.reader());
         shared.set_producers(engine.producer_count());
-        let tally = Tally::of(settings.events.metrics().topic(&source.topic.name));
+        let tally = Tally::of(settings.events.metrics(), &source.topic.name);
         let mut owner = Self {
             part,
             engine,
@@ -130,6 +130,7 @@ impl PartitionOwner {
         for (producer_id, number) in self.sealed.clone() {
             self.engine.seal(producer_id, number);
         }
+        self.shared.set_producers(self.engine.producer_count());
         self.memory = Memory::AsFiles;
         Ok(())
     }
@@ -162,7 +163,7 @@ pub(super) fn salvage(
     let start = source.row.log_start;
     let mut rebuild = Rebuild::of(start, now);
     let disk = Arc::clone(&source.disk);
-    match Log::open_damaged(disk, &source.dir, source.log, source.how(), &mut rebuild) {
+    match Log::open_damaged(disk, &source.dir, source.log, source.how(settings.incarnation), &mut rebuild) {
         // Rows older than the log say nothing about what is decided in it.
         Ok(salvaged) if salvaged.leader_epoch.is_some_and(|epoch| epoch > settings.incarnation) => nothing,
         Ok(salvaged) if salvaged.end > start => {
@@ -196,8 +197,9 @@ impl Source {
         self.times = times;
     }
 
-    fn how(&self) -> OpenHow {
-        OpenHow { point: self.row.point, log_start: self.row.log_start, clean: self.clean, witness: self.witness }
+    fn how(&self, incarnation: i32) -> OpenHow {
+        let PartRow { point, log_start, .. } = self.row;
+        OpenHow { point, log_start, clean: self.clean, witness: self.witness, incarnation }
     }
 }
 
@@ -217,7 +219,8 @@ fn open(source: &Source, settings: &Settings, now: Now) -> Result<(Log, Partitio
         return Ok((log, Partition::new(start, start)));
     }
     let mut rebuild = Rebuild::of(start, now);
-    let (log, opened) = Log::open(Arc::clone(&source.disk), &source.dir, source.log, source.how(), &mut rebuild)?;
+    let (log, opened) =
+        Log::open(Arc::clone(&source.disk), &source.dir, source.log, source.how(incarnation), &mut rebuild)?;
     tell(source, &opened);
     settings.events.metrics().log_verified(opened.scanned_bytes);
     if let Some(epoch) = log.leader_epoch().filter(|epoch| *epoch > incarnation) {

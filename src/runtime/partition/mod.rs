@@ -27,7 +27,7 @@ use crate::store::space::Space;
 use crate::store::tickets::{Lane, Ticket};
 use debt::Debt;
 pub use debt::Debts;
-use published::{Published, Shared};
+use published::{OldestOpen, Published, Shared};
 use room::Memory;
 use tally::Tally;
 
@@ -155,7 +155,8 @@ impl PartitionOwner {
     fn view(&self) -> Published {
         let log_end = self.engine.log_end();
         let last_stable = self.engine.first_unstable().unwrap_or(log_end).min(log_end);
-        let oldest = self.engine.open_transactions().next().map(|open| open.started_wall_ms);
+        let oldest = self.engine.open_transactions().next();
+        let oldest = oldest.map(|open| OldestOpen { producer: open.producer, started_wall_ms: open.started_wall_ms });
         Published::open(self.engine.log_start(), log_end, last_stable, oldest)
     }
 
@@ -220,6 +221,7 @@ impl PartitionOwner {
         if now.mono_ms >= self.next_expiry_mono_ms {
             self.next_expiry_mono_ms = now.mono_ms.saturating_add(600_000);
             self.engine.expire(now, self.settings.producer_expiration_ms);
+            self.shared.set_producers(self.engine.producer_count());
         }
     }
 }

@@ -101,7 +101,8 @@ impl Place {
         let Some(known) = self.uncompared.take() else { return };
         let decided: Vec<i64> = self.owes.iter().map(|(_, order)| order.producer.id).collect();
         for producer in open.iter().filter(|open| !decided.contains(&open.id) && !known.contains(open)) {
-            self.settings.events.say(&Event::Orphan { producer: *producer, part: self.part });
+            let durability = self.settings.durability;
+            self.settings.events.say(&Event::Orphan { producer: *producer, part: self.part, durability });
             self.owes.push(orphan(*producer, self.settings.incarnation));
         }
     }

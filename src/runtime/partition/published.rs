@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::Syncing;
-use crate::engine::Offset;
+use crate::engine::{Offset, Producer};
 use crate::runtime::post::Post;
 use crate::store::log::LogReader;
 use crate::store::tickets::Lane;
@@ -46,21 +46,30 @@ pub struct Published {
     pub watermark: Offset,
     /// End of what read_committed readers may have; never above the watermark.
     pub last_stable: Offset,
-    /// When the transaction that holds the last stable offset back began, wall clock.
-    pub oldest_open_wall_ms: Option<i64>,
+    /// The transaction that holds the last stable offset back.
+    pub oldest_open: Option<OldestOpen>,
+}
+
+/// The earliest open transaction of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OldestOpen {
+    /// Whose.
+    pub producer: Producer,
+    /// When its first batch came here, or was found by the start, wall clock.
+    pub started_wall_ms: i64,
 }
 
 impl Published {
     /// A partition that is served.
     #[must_use]
-    pub fn open(log_start: Offset, watermark: Offset, last_stable: Offset, oldest_open_wall_ms: Option<i64>) -> Self {
-        Self { availability: Availability::Open, log_start, watermark, last_stable, oldest_open_wall_ms }
+    pub fn open(log_start: Offset, watermark: Offset, last_stable: Offset, oldest_open: Option<OldestOpen>) -> Self {
+        Self { availability: Availability::Open, log_start, watermark, last_stable, oldest_open }
     }
 
     /// A partition of which nothing is known.
     #[must_use]
     pub fn not(availability: Availability) -> Self {
-        Self { availability, log_start: -1, watermark: -1, last_stable: -1, oldest_open_wall_ms: None }
+        Self { availability, log_start: -1, watermark: -1, last_stable: -1, oldest_open: None }
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::batch::Header;
-use crate::engine::{Outcome, Producer};
-use crate::metrics::TopicTraffic;
+use crate::engine::{Outcome, Producer, TopicName};
+use crate::metrics::{Metrics, TopicTraffic};
 
 /// Something appended.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,10 @@ pub(super) enum Counted {
 
 /// Counts of one partition, since it was opened.
 pub(super) struct Tally {
+    metrics: Arc<Metrics>,
+    topic: TopicName,
     traffic: Arc<TopicTraffic>,
+    generation: u64,
     /// Batches and bytes of transactions that are open, by producer: in vain if they are aborted.
     open: BTreeMap<i64, (u64, u64)>,
 }
@@ -36,12 +39,18 @@ impl Counted {
 }
 
 impl Tally {
-    pub(super) fn of(traffic: Arc<TopicTraffic>) -> Self {
-        Self { traffic, open: BTreeMap::new() }
+    pub(super) fn of(metrics: &Arc<Metrics>, topic: &TopicName) -> Self {
+        let generation = metrics.topic_generation();
+        let (traffic, metrics) = (metrics.topic(topic), Arc::clone(metrics));
+        Self { metrics, topic: topic.clone(), traffic, generation, open: BTreeMap::new() }
     }
 
     /// Counts what a turn has appended, in its order.
     pub(super) fn count(&mut self, counted: &[Counted]) {
+        let generation = self.metrics.topic_generation();
+        if generation != self.generation {
+            (self.traffic, self.generation) = (self.metrics.topic(&self.topic), generation);
+        }
         for counted in counted {
             match *counted {
                 Counted::Batch { within, records, bytes } => {

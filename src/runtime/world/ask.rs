@@ -171,6 +171,8 @@ impl World {
             | Answer::Grown(_)
             | Answer::Changed(_)
             | Answer::Gauges(_)
+            | Answer::Found(..)
+            | Answer::SeenOffsets(_)
             | Answer::Produced(_)
             | Answer::Unverified
             | Answer::Producers(_)

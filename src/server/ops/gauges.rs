@@ -47,6 +47,8 @@ impl Ops {
     }
 
     fn look(&self) -> Looked {
+        // Held from before the first view is taken: of two looks at once the later one compares later.
+        let mut before = self.ends.lock();
         let (catalog, now) = (self.broker.catalog(), self.broker.clock().now());
         let mut looked = Looked::default();
         for topic in catalog.iter() {
@@ -69,19 +71,18 @@ impl Ops {
             }
             looked.ends.insert(part, view);
         }
-        self.compare(&looked.ends);
+        self.compare(&mut before, &looked.ends);
         looked
     }
 
     /// Whether a transaction has been open here for longer than any may be.
     pub(super) fn is_late(&self, view: &Published, wall_ms: i64) -> bool {
         let limit_ms = self.config.transactions.max_timeout_ms.saturating_add(LATE_GRACE_MS);
-        view.oldest_open_wall_ms.is_some_and(|since| wall_ms.saturating_sub(since) > limit_ms)
+        view.oldest_open.is_some_and(|open| wall_ms.saturating_sub(open.started_wall_ms) > limit_ms)
     }
 
     /// What no view may show, compared with the look before.
-    fn compare(&self, ends: &BTreeMap<PartId, Published>) {
-        let mut before = self.ends.lock();
+    fn compare(&self, before: &mut BTreeMap<PartId, Offset>, ends: &BTreeMap<PartId, Published>) {
         for (part, view) in ends {
             if view.last_stable > view.watermark {
                 self.violated(Invariant::StableAboveWatermark, *part, view);
@@ -126,20 +127,24 @@ impl Ops {
             [GroupState::Empty, GroupState::PreparingRebalance, GroupState::CompletingRebalance, GroupState::Stable];
         let counts: Vec<(GroupState, u64)> = states.into_iter().zip(gauges.groups).collect();
         metrics.set_groups(&counts, gauges.members);
-        if let Err(error) = metrics.set_group_lag(self.group_lags(&gauges.offsets)) {
+    }
+
+    /// Sets how far groups are behind.
+    pub(super) fn show_lags(&self, offsets: &BTreeMap<(GroupId, PartId), Offset>) {
+        if let Err(error) = self.broker.metrics().set_group_lag(self.group_lags(offsets)) {
             tracing::warn!(%error, "lag of groups not shown");
         }
     }
 
     /// How far each group is behind. An offset below a log's start is as far behind as the log is long; one of a partition
     /// that nobody has used since the start is not known to be behind at all.
-    fn group_lags(&self, offsets: &[(GroupId, PartId, Offset)]) -> Vec<(GroupId, GroupLag)> {
+    fn group_lags(&self, offsets: &BTreeMap<(GroupId, PartId), Offset>) -> Vec<(GroupId, GroupLag)> {
         let ends: BTreeMap<PartId, Published> = (self.broker.router().partitions.all().into_iter())
             .map(|(part, slot)| (part, slot.shared.published()))
             .filter(|(_, view)| view.availability == Availability::Open)
             .collect();
         let mut lags: BTreeMap<&GroupId, GroupLag> = BTreeMap::new();
-        for (group, part, offset) in offsets {
+        for ((group, part), offset) in offsets.iter().filter(|(_, offset)| **offset >= 0) {
             let lag = lags.entry(group).or_default();
             let Some(view) = ends.get(part) else { continue };
             let from = (*offset).max(view.log_start);
@@ -158,7 +163,7 @@ pub(super) fn holds_back(view: &Published) -> bool {
 
 /// Age of the oldest record that is held back, in milliseconds.
 pub(super) fn held_ms(view: &Published, wall_ms: i64) -> i64 {
-    view.oldest_open_wall_ms.map_or(0, |since| wall_ms.saturating_sub(since).max(0))
+    view.oldest_open.map_or(0, |open| wall_ms.saturating_sub(open.started_wall_ms).max(0))
 }
 
 fn widen(lag: &mut StableLag, view: &Published, wall_ms: i64) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::Ops;
+use super::gauges::held_ms;
 use crate::engine::PartId;
 
 /// How often it is looked for.
@@ -43,7 +44,7 @@ impl Ops {
             news = news.saturating_add(1);
             let topic = catalog.part(part).map(|(topic, index)| (topic.name.clone(), index));
             let (topic, partition) = topic.map_or((String::new(), -1), |(name, index)| (name.to_string(), index));
-            let open_ms = view.oldest_open_wall_ms.map_or(0, |since| now.wall_ms.saturating_sub(since));
+            let open_ms = held_ms(&view, now.wall_ms);
             let last_stable_offset = view.last_stable;
             tracing::warn!(
                 %topic, partition, last_stable_offset, open_ms,

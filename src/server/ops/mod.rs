@@ -66,6 +66,9 @@ impl Admin for Ops {
             if let Ok(gauges) = self.broker.gauges().await {
                 self.show_ledger(&gauges);
             }
+            if let Ok(offsets) = self.broker.seen_offsets().await {
+                self.show_lags(&offsets);
+            }
         })
     }
 
@@ -77,11 +80,11 @@ impl Admin for Ops {
         Box::pin(self.list(filter))
     }
 
-    fn transaction(&self, id: String) -> Pending<'_, Option<Transaction>> {
+    fn transaction(&self, id: String) -> Pending<'_, Result<Transaction, NotActed>> {
         Box::pin(self.show(id))
     }
 
-    fn blocked(&self) -> Pending<'_, Page<Blocked>> {
+    fn blocked(&self) -> Pending<'_, Option<Page<Blocked>>> {
         Box::pin(self.held_back())
     }
 

@@ -42,6 +42,8 @@ pub struct OpenHow {
     pub clean: bool,
     /// An offset that the log is durably known to have reached; 0 when nothing is known.
     pub witness: Offset,
+    /// The highest leader epoch there can be: this start's number.
+    pub incarnation: i32,
 }
 
 /// What a recovery cut off.

@@ -60,7 +60,9 @@ pub(super) fn recover(
         let (size, source) = distrust(segment, pos, &mut recovered)?;
         let start = restore_indexes(segment, pos, expected, settings)?;
         let mut window = Window::new(source, segment.path(), size, WALK_BYTES);
-        let (end, flaw) = scan(segment, &mut window, start, settings)?;
+        let is_last = at.saturating_add(1) == segments.len();
+        let limit = if is_last { how.incarnation } else { i32::MAX };
+        let (end, flaw) = scan(segment, &mut window, start, (settings, limit))?;
         recovered.scanned_bytes = recovered.scanned_bytes.saturating_add(end.pos.saturating_sub(pos));
         if let Some(next) = segments.get(at.saturating_add(1)) {
             must_adjoin(segment, &end, flaw, next.base)?;
@@ -125,16 +127,26 @@ fn must_adjoin(segment: &Segment, end: &Progress, flaw: Option<Flaw>, next: Offs
     }
 }
 
-/// Verifies batches from `start` on, and gives the indexes what they lack.
+/// Verifies batches from `start` on, and gives the indexes what they lack. The checksum does not cover the leader epoch: one
+/// above `limit`, which nothing was written with, says that rows are older than the log if a batch that follows says so too,
+/// and else that the batch did not reach the disk as it was.
 fn scan(
     segment: &Segment,
     window: &mut Window,
     start: Progress,
-    settings: &LogSettings,
+    (settings, limit): (&LogSettings, i32),
 ) -> Result<(Progress, Option<Flaw>), StoreError> {
     let mut at = start;
     while at.pos < window.end() {
-        match sound_batch(window, at.pos, Some(at.expected))? {
+        let mut found = sound_batch(window, at.pos, Some(at.expected))?;
+        if let Ok((header, size)) = found
+            && header.leader_epoch > limit
+            && at.expected.leader_epoch <= limit
+            && sound_batch(window, at.pos.saturating_add(as_u64(size)), Some(Expected::after(&header)))?.is_err()
+        {
+            found = Err(Flaw::LoneEpoch);
+        }
+        match found {
             Ok((header, size)) => take(segment, &mut at, &header, size, settings),
             Err(flaw) => {
                 segment.set_bytes(at.pos);

@@ -139,7 +139,7 @@ impl Rig {
 
     /// What is there after the process is gone, opened as after a crash; the disk is as it is now.
     fn reopened(&self, disk: &MemDisk, witness: Offset) -> Result<(Log, Opened, State), StoreError> {
-        open(disk, OpenHow { point: self.point, log_start: 0, clean: false, witness })
+        open(disk, OpenHow { point: self.point, log_start: 0, clean: false, witness, incarnation: i32::MAX })
     }
 
     fn close(self) -> (MemDisk, Vec<Vec<u8>>, Vec<Aborted>, RecoveryPoint) {

@@ -46,7 +46,7 @@ const fn asked(number: u64, cause: Cause) -> Moment<'static> {
 }
 
 const fn decided(number: u64, debt: Option<u64>, cause: Cause, places: &[Place]) -> Moment<'_> {
-    Moment::Decided { number, debt, outcome: Outcome::Abort, cause, places }
+    Moment::Decided { number, debt, outcome: Outcome::Abort, cause, places, partitions: places.len() }
 }
 
 fn places(count: i32) -> Vec<Place> {
@@ -70,6 +70,15 @@ fn shown(spans: &Receiver<SpanData>) -> Vec<String> {
         format!("{}{failed} {}", span.name, events.join(", ")).trim_end().to_owned()
     };
     spans.try_iter().map(line).collect()
+}
+
+/// After these moments these spans were sent, and nothing is kept.
+fn check(what: &str, moments: &[Moment<'_>], wanted: &[&str]) {
+    let (transactions, _, spans) = transactions(Sampler::AlwaysOn);
+    moments.iter().for_each(|moment| transactions.note(moment));
+    assert_eq!(shown(&spans), wanted, "{what}");
+    let left = transactions.followed.lock();
+    assert!(left.by_number.is_empty() && left.by_id.is_empty() && left.by_debt.is_empty(), "{what}");
 }
 
 #[test]
@@ -129,13 +138,7 @@ fn what_becomes_of_moments() {
             &[],
         ),
     ];
-    for (what, moments, wanted) in table {
-        let (transactions, _, spans) = transactions(Sampler::AlwaysOn);
-        moments.iter().for_each(|moment| transactions.note(moment));
-        assert_eq!(shown(&spans), *wanted, "{what}");
-        let left = transactions.followed.lock();
-        assert!(left.by_number.is_empty() && left.by_id.is_empty() && left.by_debt.is_empty(), "{what}");
-    }
+    table.iter().for_each(|(what, moments, wanted)| check(what, moments, wanted));
 }
 
 #[test]

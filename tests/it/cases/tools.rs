@@ -194,7 +194,9 @@ fn c_57_why_a_producer_was_fenced() {
     let expect = |reason: &str, label: &str, (old, new): (Pid, Pid)| {
         let line = eventually("a line about it", || fences(&server).pop().filter(|line| line.contains(reason)));
         let told = format!("producer_id={} old_epoch={}", old.id, old.epoch);
-        for words in ["transactional_id=who", &told, &format!("new_epoch={}", new.epoch), &format!("reason={reason}")] {
+        for words in
+            ["transactional_id=\"who\"", &told, &format!("new_epoch={}", new.epoch), &format!("reason={reason}")]
+        {
             assert!(line.contains(words), "{words} in {line}");
         }
         assert_eq!(counted(&server, label), 1, "{label}");

@@ -62,7 +62,7 @@ fn what_cannot_be_set() {
     std::fs::write(&file, "[topics]\nauto_creat = true\n").unwrap();
     fails(start(dir.path(), &[]).arg("--config").arg(&file), 2, &["oncelog.toml", "did you mean topics.auto_create?"]);
     fails(start(dir.path(), &[]).args(["--config", "none.toml"]), 2, &["none.toml"]);
-    fails(oncelog(dir.path()).arg("sevre"), 2, &["sevre", "write serve, config or healthcheck"]);
+    fails(oncelog(dir.path()).arg("sevre"), 2, &["sevre", "write serve, config, healthcheck, txn, doctor or demo"]);
     fails(oncelog(dir.path()).arg("--prot"), 2, &["--prot", "--help"]);
 }
 

@@ -247,8 +247,10 @@ impl Run {
                 let later = &self.history.attempts[attempt + 1..];
                 let same = |other: &crate::history::Attempt| other.producer == own.producer;
                 let ends = matches!(exchange.request, Request::End { .. });
-                // It asks for the end when all it asked before is answered: what comes later is a copy.
-                let over = own.asked.is_some() && !ends && !self.history.is_fenced(&own.id, own.producer);
+                // It asks for the end when all it asked before is answered: an add that comes later is a copy.
+                let adds = matches!(exchange.request, Request::Add { .. } | Request::AddGroup { .. });
+                let ended = own.told.is_some() || adds && own.asked.is_some();
+                let over = ended && !ends && !self.history.is_fenced(&own.id, own.producer);
                 over || later.iter().any(same)
             }
             (Request::Create { .. } | Request::Delete { .. }, None) => false,

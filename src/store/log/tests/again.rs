@@ -97,7 +97,7 @@ fn a_fence_outlives_the_data_it_came_with_c_73() {
     rig.log.drop_below(start);
     while rig.log.unlink(1).unwrap() == crate::store::log::Left::More {}
     let mut disk = rig.disk.crash(Cut::LoseNothing);
-    let mut how = OpenHow { point: None, log_start: start, clean: false, witness: 0 };
+    let mut how = OpenHow { point: None, log_start: start, clean: false, witness: 0, incarnation: i32::MAX };
     for life in 0..3 {
         let (log, _, mut state) = open(&disk, how).unwrap_or_else(|error| panic!("life {life}: {error}"));
         let mut late = header(1);

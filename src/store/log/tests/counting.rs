@@ -157,7 +157,7 @@ fn a_start_reads_no_more_than_the_debt() {
         rig.sync();
         let debt: u64 = rig.batches.iter().skip(usize::try_from(before).unwrap()).map(|b| b.len() as u64).sum();
         let disk = rig.disk.crash(crate::store::mem_disk::Cut::LoseNothing);
-        let how = OpenHow { point: rig.point, log_start: 0, clean, witness: 0 };
+        let how = OpenHow { point: rig.point, log_start: 0, clean, witness: 0, incarnation: i32::MAX };
         let (opened, read) = open_counted(&disk, settings, how);
         assert_eq!(opened.next_offset, rig.log.next_offset());
         assert_eq!(opened.scanned_bytes, debt, "2.2");

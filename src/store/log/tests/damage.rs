@@ -55,7 +55,8 @@ fn check_front(rig: &Rig, (salvaged, state): &(Salvaged, State), end: Offset, wh
 fn every_batch_may_be_the_damaged_one_c_70_d() {
     let rig = grown(21);
     let last = rig.batches.len() - 1;
-    let how = OpenHow { point: rig.point, log_start: 0, clean: false, witness: rig.log.next_offset() };
+    let how =
+        OpenHow { point: rig.point, log_start: 0, clean: false, witness: rig.log.next_offset(), incarnation: i32::MAX };
     let segments = rig.log.extents();
     for (at, batch) in rig.batches.iter().enumerate().take(last) {
         let offset = Header::read(batch).unwrap().base_offset;
@@ -103,7 +104,7 @@ fn a_segment_that_is_missing_or_short_is_damage_below_the_recovery_point_too_c_7
     let segments = rig.log.extents();
     assert!(segments.len() > 6);
     for clean in [true, false] {
-        let how = OpenHow { point: rig.point, log_start: 0, clean, witness: 0 };
+        let how = OpenHow { point: rig.point, log_start: 0, clean, witness: 0, incarnation: i32::MAX };
         for (at, segment) in segments.iter().enumerate() {
             let path = log_name(segment.base);
             let last_batch = rig.batches.iter().rfind(|batch| Header::read(batch).unwrap().base_offset < segment.end);

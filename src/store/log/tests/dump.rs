@@ -16,7 +16,10 @@ fn a_directory_for_kafkas_tools() {
     rig.sync();
 
     // The process is gone; the last write was torn.
-    let (how, kept) = (OpenHow { point: rig.point, log_start: 0, clean: false, witness: 0 }, rig.log.next_offset());
+    let (how, kept) = (
+        OpenHow { point: rig.point, log_start: 0, clean: false, witness: 0, incarnation: i32::MAX },
+        rig.log.next_offset(),
+    );
     rig.append_data(3, 100, None);
     let path = root.join(DIR).join(format!("{:020}.log", rig.log.extents().last().unwrap().base));
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
@@ -31,7 +34,7 @@ fn a_directory_for_kafkas_tools() {
     assert_eq!(split(&read_all(&rig.log.reader(), rig.log.next_offset())), rig.batches);
     let snapshot = rig.state.0.snapshot();
     let point = rig.log.close(&snapshot).unwrap();
-    let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
+    let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0, incarnation: i32::MAX };
     let (log, _) = Log::open(disk, Path::new(DIR), SETTINGS, how, &mut State::new()).unwrap();
     assert_eq!(split(&read_all(&log.reader(), log.next_offset())), rig.batches);
     let list = log.reader().aborted(0, log.next_offset(), ReadHow::Block).unwrap().unwrap();

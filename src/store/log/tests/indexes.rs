@@ -52,7 +52,7 @@ fn each_file_beside_the_batches_may_be_lost_or_wrong_c_70_e_f() {
         disk.content(&Path::new(DIR).join(of)).unwrap()
     };
     for clean in [true, false] {
-        let how = OpenHow { point: Some(point), log_start: 0, clean, witness: 0 };
+        let how = OpenHow { point: Some(point), log_start: 0, clean, witness: 0, incarnation: i32::MAX };
         let fresh = || disk.crash(Cut::LoseNothing);
         let (log, opened, state) = open(&fresh(), how).unwrap();
         assert_eq!(opened.aborted, AbortedLists::Whole, "nothing is wrong yet");
@@ -141,7 +141,7 @@ fn behind_its_snapshot(seed: u64) -> (Rig, OpenHow) {
     busy(&mut rig, 40, seed + 200);
     rig.sync();
     let point = rig.log.checkpoint(&snapshot, at).unwrap();
-    let how = OpenHow { point, log_start: 0, clean: false, witness: rig.log.next_offset() };
+    let how = OpenHow { point, log_start: 0, clean: false, witness: rig.log.next_offset(), incarnation: i32::MAX };
     (rig, how)
 }
 
@@ -215,7 +215,13 @@ fn a_damaged_log_whose_lists_are_short_shows_nothing_that_was_aborted_c_70_t_513
         disk.remove(&Path::new(DIR).join(list)).unwrap();
         let flip = |bytes: &mut Vec<u8>| *bytes.last_mut().unwrap() ^= 1;
         disk.damage(&Path::new(DIR).join(log), flip).unwrap();
-        let how = OpenHow { point: rig.point, log_start: 0, clean: false, witness: rig.log.next_offset() };
+        let how = OpenHow {
+            point: rig.point,
+            log_start: 0,
+            clean: false,
+            witness: rig.log.next_offset(),
+            incarnation: i32::MAX,
+        };
         assert!(open(&disk, how).is_err());
         let mut state = State::new();
         let salvaged = Log::open_damaged(Arc::new(disk.clone()), Path::new(DIR), SETTINGS, how, &mut state).unwrap();
@@ -239,7 +245,7 @@ fn an_opening_leaves_no_file_of_a_sealed_segment_open() {
         if lost {
             disk.remove(&Path::new(DIR).join("00000000000000000000.txnindex")).unwrap();
         }
-        let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
+        let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0, incarnation: i32::MAX };
         let (log, opened, _) = open(&disk, how).unwrap();
         assert_eq!(opened.aborted == AbortedLists::MadeAnew, lost);
         let segments = log.shared.segments();
@@ -256,7 +262,8 @@ fn what_is_shown_of_a_damaged_log_outlives_a_power_cut_c_70() {
     for _ in 0..3 {
         rig.append_data(1, 90, None);
     }
-    let how = OpenHow { point: rig.point, log_start: 0, clean: false, witness: rig.log.next_offset() };
+    let how =
+        OpenHow { point: rig.point, log_start: 0, clean: false, witness: rig.log.next_offset(), incarnation: i32::MAX };
     let names = rig.disk.list(Path::new(DIR)).unwrap();
     let log = names.iter().rfind(|name| name.ends_with(".log")).unwrap();
     let flip = |bytes: &mut Vec<u8>| *bytes.last_mut().unwrap() ^= 1;

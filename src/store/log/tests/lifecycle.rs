@@ -27,7 +27,9 @@ fn an_interrupted_creation_is_made_good() {
         assert!(Log::create(Arc::new(disk.clone()), Path::new(DIR), TOPIC, 1, SETTINGS).is_err());
         let disk = disk.crash(Cut::Seed(seed));
         Log::create(Arc::new(disk.clone()), Path::new(DIR), TOPIC, 2, SETTINGS).unwrap();
-        let (log, ..) = open(&disk, OpenHow { point: None, log_start: 0, clean: false, witness: 0 }).unwrap();
+        let (log, ..) =
+            open(&disk, OpenHow { point: None, log_start: 0, clean: false, witness: 0, incarnation: i32::MAX })
+                .unwrap();
         assert_eq!((log.next_offset(), log.leader_epoch()), (0, Some(2)), "seed {seed}");
     }
     let mut rig = Rig::new();
@@ -42,7 +44,7 @@ fn a_clean_start_verifies_nothing_and_goes_on() {
     busy(&mut rig, 100, 2);
     let state = rig.state.0.snapshot();
     let (disk, batches, _, point) = rig.close();
-    let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
+    let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0, incarnation: i32::MAX };
     let (mut log, opened, replayed) = open(&disk, how).unwrap();
     assert_eq!((opened.scanned_bytes, opened.torn), (0, None), "2.7");
     assert_eq!(replayed.0.snapshot(), state);
@@ -68,7 +70,7 @@ fn a_clean_stop_that_did_not_touch_the_log_says_nothing_of_what_a_crash_before_i
         busy(&mut rig, 20, seed);
         let (disk, _, _, point) = rig.close();
         // A run that writes and is killed: no new point. The one after it stops in order and never opens the log.
-        let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
+        let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0, incarnation: i32::MAX };
         let (mut log, ..) = open(&disk, how).unwrap();
         for _ in 0..batches {
             let mut front = header(4);
@@ -120,7 +122,7 @@ fn retention_removes_whole_segments() {
     let log_start = rig.log.extents()[0].base;
     for seed in 0..50 {
         let disk = rig.disk.crash(Cut::Seed(seed));
-        let how = OpenHow { point: rig.point, log_start, clean: seed % 2 == 0, witness: end };
+        let how = OpenHow { point: rig.point, log_start, clean: seed % 2 == 0, witness: end, incarnation: i32::MAX };
         let (log, ..) = open(&disk, how).unwrap();
         assert_eq!((log.next_offset(), log.first_base()), (end, log_start), "6.1, seed {seed}");
         let logs = names(&disk, DIR).into_iter().filter(|name| name.ends_with("log") || name.ends_with("index"));
@@ -138,7 +140,7 @@ fn the_point_may_lie_in_a_segment_that_retention_took() {
     let log_start = rig.log.extents().iter().find(|s| s.base > rig.point.unwrap().active_base).unwrap().base;
     remove_below(&mut rig, log_start);
     let end = rig.log.next_offset();
-    let how = OpenHow { point: rig.point, log_start, clean: false, witness: end };
+    let how = OpenHow { point: rig.point, log_start, clean: false, witness: end, incarnation: i32::MAX };
     let (log, ..) = open(&rig.disk, how).unwrap();
     assert_eq!((log.next_offset(), log.first_base()), (end, log_start));
     let missing = OpenHow { log_start: log_start - 1, ..how };

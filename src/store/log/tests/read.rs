@@ -36,7 +36,7 @@ fn every_offset_with_and_without_indexes() {
     rig.checkpoint();
     check_every_offset(&rig.log, &rig.batches, ReadHow::Block);
     let (disk, batches, aborted, point) = rig.close();
-    let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 };
+    let how = OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0, incarnation: i32::MAX };
     let (log, opened, _) = open(&disk, how).unwrap();
     assert_eq!((opened.scanned_bytes, opened.snapshot_at), (0, Some(log.next_offset())));
     let blocked = check_every_offset(&log, &batches, ReadHow::NoWait);
@@ -85,7 +85,9 @@ fn aborted_lists_are_exact_wherever_the_entries_are() {
         busy(&mut rig, 60, seed + 100);
         check_aborted(&rig.log, &rig.aborted);
         let (disk, _, aborted, point) = rig.close();
-        let (log, _, _) = open(&disk, OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0 }).unwrap();
+        let (log, _, _) =
+            open(&disk, OpenHow { point: Some(point), log_start: 0, clean: true, witness: 0, incarnation: i32::MAX })
+                .unwrap();
         check_aborted(&log, &aborted);
     }
 }

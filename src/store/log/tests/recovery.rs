@@ -158,3 +158,31 @@ fn the_cache_is_not_believed() {
     assert_eq!(opened.next_offset, 1, "3.5.2");
     assert_eq!(read_all(&log.reader(), 1), rig.batches[0]);
 }
+
+/// The checksum does not cover the leader epoch, so a flipped bit may make it any other. One that no start has had is a torn
+/// tail, unless the batch behind it has one as well: then the rows are older than the log, which is for others to judge.
+#[test]
+fn an_epoch_of_no_start_is_a_torn_tail_and_two_are_not() {
+    for (epochs, kept) in
+        [([1, 9], 1), ([9, 1], 0), ([9, 9], 2), ([3, 9], 2), ([9, 8], 0), ([1, 2], 2), ([2, 3], 1), ([1, 1], 2)]
+    {
+        let mut rig = Rig::new();
+        rig.append_data(1, 10, None);
+        rig.checkpoint();
+        epochs.iter().for_each(|_| rig.append_data(1, 10, None));
+        let size = rig.batches[0].len();
+        rig.disk
+            .damage(Path::new(&last_log(&rig)), |bytes| {
+                for (at, epoch) in epochs.iter().enumerate() {
+                    let from = (at + 1) * size + 12;
+                    bytes[from..from + 4].copy_from_slice(&i32::to_be_bytes(*epoch));
+                }
+            })
+            .unwrap();
+        let how = OpenHow { point: rig.point, log_start: 0, clean: false, witness: 1, incarnation: 2 };
+        let (log, opened, _) = open(&rig.disk, how).unwrap();
+        assert_eq!((opened.next_offset, opened.torn.is_some()), (1 + kept, kept < 2), "{epochs:?}");
+        let highest = epochs.iter().take(usize::try_from(kept).unwrap()).max().copied().unwrap_or(1);
+        assert_eq!(log.leader_epoch(), Some(highest), "{epochs:?}");
+    }
+}

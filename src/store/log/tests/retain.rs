@@ -62,7 +62,7 @@ fn a_clean_start_trusts_an_empty_active_segment() {
     assert_eq!(rig.log.unlink(usize::MAX).unwrap(), Left::Nothing);
     assert_eq!(files(&rig.disk, ".log"), [format!("{end:020}.log")]);
     let (disk, _, _, point) = rig.close();
-    let how = OpenHow { point: Some(point), log_start: end, clean: true, witness: end };
+    let how = OpenHow { point: Some(point), log_start: end, clean: true, witness: end, incarnation: i32::MAX };
     let (log, opened, _) = open(&disk, how).unwrap();
     assert_eq!((log.next_offset(), opened.scanned_bytes, opened.snapshot_at), (end, 0, Some(end)), "2.7");
 }
@@ -141,7 +141,8 @@ fn a_file_that_cannot_be_removed_is_left_to_the_next_opening() {
     assert_eq!(rig.log.unlink(1).unwrap(), Left::More, "the others go");
     assert_eq!(rig.log.unlink(1).unwrap(), Left::Nothing);
     assert_eq!(files(&rig.disk, ".log")[0], format!("{:020}.log", 0));
-    let how = OpenHow { point: rig.point, log_start, clean: false, witness: rig.log.next_offset() };
+    let how =
+        OpenHow { point: rig.point, log_start, clean: false, witness: rig.log.next_offset(), incarnation: i32::MAX };
     let (log, ..) = open(&rig.disk, how).unwrap();
     assert_eq!(log.first_base(), log_start);
     assert_eq!(files(&rig.disk, ".log")[0], format!("{log_start:020}.log"));
