@@ -426,6 +426,81 @@ const LIST: &[(u8, &str, &[Tried])] = &[
         ])],
     ),
     (95, "a deleted topic's name is told", &[RULES_OF_ACCESS]),
+    (
+        120,
+        "a dashboard bound to one data source",
+        &[Words("conformance/observe/style.py", "a variable `datasource` lists the data sources of type prometheus")],
+    ),
+    (
+        121,
+        "panels without data on a fresh install",
+        &[
+            By(&[("src/metrics/tests.rs", "every_series_of_a_closed_set_is_there_from_the_start")]),
+            Words("conformance/observe/README.md", "every query of every panel must have given a number"),
+        ],
+    ),
+    (122, "to which end a group's lag is counted", &[By(&[("operators.rs", "a_groups_lag_is_counted_to_both_ends")])]),
+    (
+        123,
+        "series that only grow",
+        &[By(&[
+            ("src/metrics/tests.rs", "groups_beyond_the_cap_share_one_sum"),
+            ("src/metrics/tests.rs", "a_topic_keeps_its_counters_while_it_exists_and_late_ones_share_one_series"),
+            ("operators.rs", "figures_of_topics_sizes_and_starts"),
+        ])],
+    ),
+    (
+        124,
+        "an alert for transactions that hang",
+        &[
+            By(&[
+                ("operators.rs", "a_late_transaction_and_markers_that_fail_are_counted_until_they_are_written"),
+                ("src/server/ops/late.rs", "a_late_partition_is_told_of_once"),
+            ]),
+            Words("alerts/oncelog.rules.test.yml", "OncelogLateTransactions"),
+        ],
+    ),
+    (
+        125,
+        "clients in a container that are told localhost",
+        &[
+            By(&[
+                ("doctor.rs", "a_broker_that_sends_clients_elsewhere"),
+                ("src/server/wrong_door.rs", "only_strangers_at_a_door_for_friends_are_counted"),
+            ]),
+            Words("docs/docker.md", "healthy means that transactions can be served"),
+        ],
+    ),
+    (
+        126,
+        "a health check that is green too early",
+        &[By(&[("src/http/tests.rs", "not_ready_is_503_with_the_reasons_and_the_probe_repeats_them")])],
+    ),
+    (127, "a stop that is not clean", &[By(&[("process/stop.rs", "a_stop_is_clean_whoever_is_connected")])]),
+    (
+        128,
+        "a root that may only be read, and any user",
+        &[
+            By(&[("process/bad_starts.rs", "ports_and_directories_that_cannot_be_used")]),
+            Words("docs/docker.md", "Any user works with a new volume"),
+        ],
+    ),
+    (
+        129,
+        "a Pod that may not be root",
+        &[Words("docs/kubernetes.md", "It installs the chart under the Pod security standard `restricted`")],
+    ),
+    (
+        131,
+        "passwords that an upgrade makes anew",
+        &[Words("helm/oncelog/README.md", "nothing is generated that an upgrade could change")],
+    ),
+    (
+        132,
+        "probes, and addresses for outside",
+        &[Words("docs/kubernetes.md", "bootstrap at the Service `…-external`, whose clients are told")],
+    ),
+    (133, "a monitor that selects nothing", &[Words("conformance/chart/check.py", "{\"scheme\": \"HTTP\"}")]),
 ];
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -441,7 +516,9 @@ fn any_file(folder: &str, text: &str) -> bool {
 
 /// The file of a path in the list.
 fn read(path: &str) -> String {
-    let from_root = ["src/", "docs/", "examples/", "tests/", "conformance/"].iter().any(|part| path.starts_with(part));
+    let from_root = ["src/", "docs/", "examples/", "tests/", "conformance/", "alerts/", "helm/"]
+        .iter()
+        .any(|part| path.starts_with(part));
     let path = if from_root { format!("{ROOT}/{path}") } else { format!("{ROOT}/tests/it/{path}") };
     read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
