@@ -103,6 +103,8 @@ final class Offsets {
                 }
                 producer.sendOffsetsToTransaction(next, reader.groupMetadata());
                 if (transactions++ % 2 == 0) {
+                    // Or the producer drops what it has not sent yet, and there is nothing to be aborted.
+                    producer.flush();
                     producer.abortTransaction();
                     rewind(reader);
                 } else {
