@@ -1,10 +1,11 @@
 """Runs a broker under load beside a real Prometheus: every query of every dashboard has data, alerts fire and clear,
 and the dashboards are drawn.
 
-usage: run.py --broker PROGRAM --faulty PROGRAM --page FOLDER [--pictures FOLDER] [--keep FOLDER] [dashboards] [alerts]
+usage: run.py --broker PROGRAM --faulty PROGRAM --page FOLDER [--pictures FOLDER] [dashboards] [alerts]
 """
 
 import argparse
+import contextlib
 import json
 import math
 import pathlib
@@ -17,6 +18,7 @@ import time
 import alarms
 import boards
 import scale
+import yaml
 from broker import Broker, Process, Prometheus, until
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -27,10 +29,12 @@ RATE, STEP = "20s", 2
 # How much is drawn, and how long the load goes on at least, so that it is there to draw.
 SHOWN_S = 150
 LIMIT_S = 120
+# By when every panel that the load can move has moved.
+MOVED_S = 60
 
 
-def has_data(prometheus, target, span):
-    """Whether the query gives a number, asked as Grafana would."""
+def numbers(prometheus, target, span):
+    """What the query gives, asked as Grafana would."""
     expr = boards.filled(target["expr"], rate_interval=RATE, span=f"{span}s")
     now = time.time()
     if target["instant"]:
@@ -39,7 +43,7 @@ def has_data(prometheus, target, span):
     else:
         found = prometheus.ask("query_range", query=expr, start=now - span, end=now, step=STEP)
         values = [value for series in found["result"] for _, value in series["values"]]
-    return any(not math.isnan(float(value)) for value in values)
+    return [float(value) for value in values if not math.isnan(float(value))]
 
 
 def without_data(prometheus, span):
@@ -48,8 +52,36 @@ def without_data(prometheus, span):
         f"{name}: {panel['title']}: {target['expr']}"
         for name, board in boards.dashboards()
         for panel, target in boards.queries(board)
-        if not has_data(prometheus, target, span)
+        if not numbers(prometheus, target, span)
     ]
+
+
+def at_rest(prometheus, span):
+    """Dashboard and panel of all that have shown nothing but 0 for so long."""
+    for name, board in boards.dashboards():
+        for panel in boards.panels(board):
+            asked = panel.get("targets", [])
+            if asked and not any(number for target in asked for number in numbers(prometheus, target, span)):
+                yield name, panel["title"]
+
+
+def not_moved(prometheus, began):
+    """Panels that the load should have moved, and has not; and panels that are excused from it and have."""
+    excused = {
+        (each["dashboard"], each["panel"]) for each in yaml.safe_load((HERE / "exceptions.yml").read_text())["at_rest"]
+    }
+    panels = {(name, panel["title"]) for name, board in boards.dashboards() for panel in boards.panels(board)}
+    still = set()
+
+    def all_moved():
+        nonlocal still
+        still = set(at_rest(prometheus, round(time.monotonic() - began) + 1)) - excused
+        return not still
+
+    with contextlib.suppress(TimeoutError):
+        until("every panel moves", all_moved, MOVED_S)
+    yield from (f"FAILED  the load does not move: {name}: {title}" for name, title in sorted(still))
+    yield from (f"FAILED  exceptions.yml: no panel {name}: {title}" for name, title in sorted(excused - panels))
 
 
 def empty_variables(prometheus):
@@ -95,6 +127,13 @@ def dashboards(given, folder):
                 if not left:
                     print(f"passed  all {queries} queries have data, {took:.0f} s after the load began", flush=True)
                 wrong += len(left)
+                still = list(not_moved(prometheus, began))
+                for each in still:
+                    print(each)
+                if not still:
+                    took = time.monotonic() - began
+                    print(f"passed  every panel moves, {took:.0f} s after the load began", flush=True)
+                wrong += len(still)
                 if given.pictures:
                     # A picture shows some minutes of load.
                     time.sleep(max(0, SHOWN_S - (time.monotonic() - began)))

@@ -1,4 +1,4 @@
-"""The rules of this repository, faster: every `for`, window, offset and look ahead is a fraction of what it is in earnest.
+"""The rules of this repository, faster: every `for`, window, offset and look ahead is a fraction of what it is.
 
 Thresholds stay as they are, those in seconds too.
 """

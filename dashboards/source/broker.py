@@ -148,13 +148,13 @@ TRAFFIC = [
         "Connections a second from other machines through a listener that sends its clients to their own: they will "
         "not find the broker there. The log names the setting.",
         [("sum by (listener) (rate(oncelog_wrong_door_connections_total{@}[~]))", "{{listener}}")],
-        width=8,
+        width=12,
     ),
     series(
         "Spans lost",
         "Spans a second that reached no collector: it is away, or slower than they come.",
         [("sum by (instance) (rate(oncelog_trace_spans_dropped_total{@}[~]))", "{{instance}}")],
-        width=8,
+        width=12,
     ),
 ]
 
