@@ -14,12 +14,13 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
         Ok(request) => request,
         Err(reply) => return reply,
     };
-    if let Some(id) = &request.transactional_id {
-        call.note(Fact::Transaction(id));
+    let id = request.transactional_id.as_ref().map(|id| TransactionalId::from(id.as_str()));
+    if let Some(id) = &id {
+        call.note(Fact::Transaction(id.as_str()));
     }
-    let outcome = own(ctx, &request).await;
-    if let Some(id) = &request.transactional_id {
-        call.spoke_for(ctx, &TransactionalId::from(id.as_str()), outcome.is_ok());
+    let outcome = own(ctx, &request, id.as_ref()).await;
+    if let Some(id) = &id {
+        call.spoke_for(ctx, id, outcome.is_ok());
     }
     if let Ok(producer) = outcome {
         call.note(Fact::Producer(producer));
@@ -33,13 +34,13 @@ pub(super) async fn answer(ctx: &Ctx, call: &Call) -> Reply {
     call.encode(&response)
 }
 
-async fn own(ctx: &Ctx, request: &InitProducerIdRequest) -> Result<Producer, Refusal> {
+async fn own(ctx: &Ctx, request: &InitProducerIdRequest, id: Option<&TransactionalId>) -> Result<Producer, Refusal> {
     let pair = expected(request.producer_id.0, request.producer_epoch)?;
     let timeout_ms = request.transaction_timeout_ms;
-    match &request.transactional_id {
+    match id {
         None => ctx.broker.init_producer(None, timeout_ms, None).await.map_err(without_coordinator),
         Some(id) if id.is_empty() => Err(Refusal::InvalidRequest),
-        Some(id) => ctx.broker.init_producer(Some(TransactionalId::from(id.as_str())), timeout_ms, pair).await,
+        Some(id) => ctx.broker.init_producer(Some(id.clone()), timeout_ms, pair).await,
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use super::ConfigError;
 
 mod own;
+#[cfg(test)]
+mod tests;
 
 pub use own::{Demo, Doctor, Txn, TxnWish};
 

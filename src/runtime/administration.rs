@@ -4,7 +4,7 @@ use crate::engine::catalog::{ChangeConfigs, GrowTopic, Refused};
 use crate::engine::group::{GroupDescription, GroupListing};
 use crate::engine::{GroupId, PartId, Refusal};
 use crate::runtime::broker::{Broker, misplaced};
-use crate::runtime::post::{Answer, Command};
+use crate::runtime::post::{Answer, Command, Show};
 
 impl Broker {
     /// DescribeGroups, in the order asked for; none for a group that there is not.
@@ -15,7 +15,7 @@ impl Broker {
         &self,
         ids: Vec<GroupId>,
     ) -> Result<Vec<(GroupId, Option<GroupDescription>)>, Refusal> {
-        let Answer::Groups(groups) = self.ask(Command::DescribeGroups(ids)).await? else { return Err(misplaced()) };
+        let Answer::Groups(groups) = self.ask(Command::Show(Show::Groups(ids))).await? else { return Err(misplaced()) };
         Ok(groups)
     }
 
@@ -24,7 +24,9 @@ impl Broker {
     /// # Errors
     /// Only when the process stops.
     pub async fn list_groups(&self) -> Result<Vec<(GroupId, GroupListing)>, Refusal> {
-        let Answer::GroupList(groups) = self.ask(Command::ListGroups).await? else { return Err(misplaced()) };
+        let Answer::GroupList(groups) = self.ask(Command::Show(Show::AllGroups)).await? else {
+            return Err(misplaced());
+        };
         Ok(groups)
     }
 

@@ -22,7 +22,7 @@ use crate::runtime::callers::Callers;
 use crate::runtime::events::sequence_error;
 use crate::runtime::mailroom::Waiting;
 use crate::runtime::post::{
-    Answer, Append, Command, CommitOffsets, Created, LedgerGauges, LedgerLetter, PartLetter, Post, Produced,
+    Answer, Append, Command, CommitOffsets, Created, LedgerGauges, LedgerLetter, PartLetter, Post, Produced, Show,
     StageOffsets, TopicKey,
 };
 pub use crate::runtime::readable::Readable;
@@ -211,7 +211,7 @@ impl Broker {
         &self,
         ids: Vec<TransactionalId>,
     ) -> Result<Vec<Result<Described, (TransactionalId, Refusal)>>, Refusal> {
-        let Answer::Txns(txns) = self.ask(Command::DescribeTxns(ids)).await? else { return Err(misplaced()) };
+        let Answer::Txns(txns) = self.ask(Command::Show(Show::Txns(ids))).await? else { return Err(misplaced()) };
         Ok(txns)
     }
 
@@ -220,7 +220,7 @@ impl Broker {
     /// # Errors
     /// Only when the process stops.
     pub async fn list_txns(&self) -> Result<Vec<Described>, Refusal> {
-        let Answer::Txns(txns) = self.ask(Command::ListTxns).await? else { return Err(misplaced()) };
+        let Answer::Txns(txns) = self.ask(Command::Show(Show::AllTxns)).await? else { return Err(misplaced()) };
         Ok(txns.into_iter().flatten().collect())
     }
 
@@ -331,7 +331,7 @@ impl Broker {
     /// # Errors
     /// Only when the process stops.
     pub async fn gauges(&self) -> Result<LedgerGauges, Refusal> {
-        let Answer::Gauges(gauges) = self.ask(Command::Gauges).await? else { return Err(misplaced()) };
+        let Answer::Gauges(gauges) = self.ask(Command::Show(Show::Gauges)).await? else { return Err(misplaced()) };
         Ok(*gauges)
     }
 

@@ -179,16 +179,8 @@ pub enum Command {
         /// Whose transaction.
         id: TransactionalId,
     },
-    /// DescribeTransactions.
-    DescribeTxns(Vec<TransactionalId>),
-    /// ListTransactions, unfiltered.
-    ListTxns,
-    /// Some transactions, for an operator.
-    FindTxns(Find),
-    /// Whose these producer ids are.
-    DescribeOwners(Vec<i64>),
-    /// Committed offsets as readers see them, so many from this key on.
-    SeenOffsets(Option<(GroupId, PartId)>),
+    /// A question: nothing changes by it.
+    Show(Show),
     /// JoinGroup.
     Join(GroupId, Box<Join>),
     /// SyncGroup.
@@ -208,10 +200,6 @@ pub enum Command {
         /// Whether to be told of offsets that a transaction carries (T-821).
         require_stable: bool,
     },
-    /// DescribeGroups.
-    DescribeGroups(Vec<GroupId>),
-    /// ListGroups, unfiltered.
-    ListGroups,
     /// DeleteGroups.
     DeleteGroups(Vec<GroupId>),
     /// OffsetDelete.
@@ -234,7 +222,26 @@ pub enum Command {
         /// Whether only the answer is wanted.
         validate_only: bool,
     },
-    /// What the metrics show.
+}
+
+/// What tools, operators and metrics ask the ledger.
+#[derive(Debug, Clone)]
+pub enum Show {
+    /// DescribeTransactions.
+    Txns(Vec<TransactionalId>),
+    /// ListTransactions, unfiltered.
+    AllTxns,
+    /// Some transactions, for an operator.
+    Find(Find),
+    /// Whose these producer ids are.
+    Owners(Vec<i64>),
+    /// Committed offsets as readers see them, so many from this key on.
+    Offsets(Option<(GroupId, PartId)>),
+    /// DescribeGroups.
+    Groups(Vec<GroupId>),
+    /// ListGroups, unfiltered.
+    AllGroups,
+    /// The ledger in figures.
     Gauges,
 }
 

@@ -6,9 +6,9 @@ use crate::engine::ledger::show::{Described, Find};
 use crate::engine::partition::AdminMark;
 use crate::engine::{GroupId, Offset, PartId, Refusal, TransactionalId};
 use crate::runtime::broker::{Broker, answered, misplaced};
-use crate::runtime::ledger::steps::OFFSETS_AT_ONCE;
+use crate::runtime::ledger::answers::OFFSETS_AT_ONCE;
 use crate::runtime::mailroom::Waiting;
-use crate::runtime::post::{Answer, Command, LedgerLetter};
+use crate::runtime::post::{Answer, Command, LedgerLetter, Show};
 
 impl Broker {
     /// Aborts an open transaction and fences its producer, for an operator. Where its own abort is being carried out there is
@@ -50,7 +50,9 @@ impl Broker {
     /// # Errors
     /// Only when the process stops.
     pub async fn find_txns(&self, find: Find) -> Result<(usize, Vec<Described>), Refusal> {
-        let Answer::Found(total, found) = self.ask(Command::FindTxns(find)).await? else { return Err(misplaced()) };
+        let Answer::Found(total, found) = self.ask(Command::Show(Show::Find(find))).await? else {
+            return Err(misplaced());
+        };
         Ok((total, found))
     }
 
@@ -59,7 +61,9 @@ impl Broker {
     /// # Errors
     /// Only when the process stops.
     pub async fn describe_owners(&self, producers: Vec<i64>) -> Result<Vec<Described>, Refusal> {
-        let Answer::Txns(txns) = self.ask(Command::DescribeOwners(producers)).await? else { return Err(misplaced()) };
+        let Answer::Txns(txns) = self.ask(Command::Show(Show::Owners(producers))).await? else {
+            return Err(misplaced());
+        };
         Ok(txns.into_iter().flatten().collect())
     }
 
@@ -70,7 +74,7 @@ impl Broker {
     pub async fn seen_offsets(&self) -> Result<BTreeMap<(GroupId, PartId), Offset>, Refusal> {
         let (mut all, mut from) = (BTreeMap::new(), None);
         loop {
-            let Answer::SeenOffsets(slice) = self.ask(Command::SeenOffsets(from)).await? else {
+            let Answer::SeenOffsets(slice) = self.ask(Command::Show(Show::Offsets(from))).await? else {
                 return Err(misplaced());
             };
             let (full, before) = (slice.len() >= OFFSETS_AT_ONCE, all.len());

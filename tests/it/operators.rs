@@ -231,7 +231,10 @@ fn a_fence_that_comes_behind_the_producers_own_abort_fences() {
     faults.add(Rule::always(Operation::Write, "t-0/", Fault::NoSpace));
     assert_eq!(client.end_txn("id", owner, false), 51, "its marker finds no room");
     let admin = broker.admin();
+    let retries = || series(&broker, "oncelog_transaction_marker_write_retries_total{error=\"storage_full\"}");
+    let before = retries();
     let fencing = std::thread::spawn(move || txn(admin, &["fence", "id"]));
+    eventually("the fence waits behind the abort", || (retries() >= before + 3.0).then_some(()));
     faults.lift();
     let (done, said) = fencing.join().unwrap();
     assert!(done && said.contains("fenced"), "{said}");

@@ -1,6 +1,5 @@
 //! Steps of groups, topics and tools.
 
-use super::steps::OFFSETS_AT_ONCE;
 use super::{CatalogChange, Effects, LedgerOwner, Then};
 use crate::engine::catalog::{CreateTopic, Refused, Topic};
 use crate::engine::group::STATE_NAMES;
@@ -10,9 +9,11 @@ use crate::engine::txn::LAST_EPOCH;
 use crate::engine::txn::work::Stage;
 use crate::engine::{GroupId, Now, PartId, Refusal, ReplyTo, TopicId, TopicName, TransactionalId};
 use crate::runtime::post::{
-    Answer, CatalogNews, Command, CommitOffsets, Created, CreatedTopic, LedgerGauges, Post, TopicKey,
+    Answer, CatalogNews, Command, CommitOffsets, Created, CreatedTopic, LedgerGauges, Post, Show, TopicKey,
 };
 
+/// Offsets that one question gets: others have their turn in between.
+pub(in crate::runtime) const OFFSETS_AT_ONCE: usize = 4_096;
 /// Ids with fewer epochs left than this are told of.
 const FEW_EPOCHS: i16 = 1_000;
 
@@ -41,20 +42,13 @@ impl LedgerOwner {
             | Command::EndTxn { .. }
             | Command::WriteMarkers { .. }
             | Command::AbortTxn { .. }
-            | Command::FindTxns(_)
-            | Command::DescribeOwners(_)
-            | Command::SeenOffsets(_)
-            | Command::DescribeTxns(_)
-            | Command::ListTxns
-            | Command::DescribeGroups(_)
-            | Command::ListGroups
+            | Command::Show(_)
             | Command::DeleteGroups(_)
             | Command::DeleteOffsets(..)
             | Command::CreateTopics(_)
             | Command::DeleteTopics(_)
             | Command::GrowTopics { .. }
-            | Command::ChangeConfigs { .. }
-            | Command::Gauges => return,
+            | Command::ChangeConfigs { .. } => return,
         };
         effects.answer_group(answers);
     }
@@ -77,61 +71,34 @@ impl LedgerOwner {
         parts.iter().map(seen).collect()
     }
 
-    /// What tools and operators are shown; nothing changes by it.
-    pub(super) fn shown(&self, command: &Command, now: Now) -> Option<Answer> {
-        Some(match command {
-            Command::DescribeTxns(ids) => self.describe_txns(ids),
-            Command::ListTxns => self.list_txns(),
-            Command::DescribeGroups(ids) => self.describe_groups(ids),
-            Command::ListGroups => self.list_groups(),
-            Command::FindTxns(find) => {
+    /// What tools, operators and metrics are shown.
+    pub(super) fn shown(&self, show: &Show, now: Now) -> Answer {
+        match show {
+            Show::Txns(ids) => self.describe_txns(ids),
+            Show::AllTxns => Answer::Txns(self.ledger.describe_txns().map(Ok).collect()),
+            Show::Find(find) => {
                 let (total, found) = self.ledger.find_txns(find, now);
                 Answer::Found(total, found)
             }
-            Command::DescribeOwners(producers) => self.describe_owners(producers),
-            Command::SeenOffsets(from) => Answer::SeenOffsets(self.ledger.seen_offsets(from.as_ref(), OFFSETS_AT_ONCE)),
-            Command::Gauges => Answer::Gauges(Box::new(self.gauges(now))),
-            Command::InitProducer { .. }
-            | Command::Add { .. }
-            | Command::Verify { .. }
-            | Command::StageOffsets(_)
-            | Command::EndTxn { .. }
-            | Command::WriteMarkers { .. }
-            | Command::AbortTxn { .. }
-            | Command::Join(..)
-            | Command::Sync(..)
-            | Command::Heartbeat(..)
-            | Command::Leave(..)
-            | Command::CommitOffsets(_)
-            | Command::FetchOffsets { .. }
-            | Command::DeleteGroups(_)
-            | Command::DeleteOffsets(..)
-            | Command::CreateTopics(_)
-            | Command::DeleteTopics(_)
-            | Command::GrowTopics { .. }
-            | Command::ChangeConfigs { .. } => return None,
-        })
+            Show::Owners(producers) => {
+                let owners = producers.iter().filter_map(|producer| self.ledger.owner_of(*producer).cloned());
+                self.describe_txns(&owners.collect::<Vec<_>>())
+            }
+            Show::Offsets(from) => Answer::SeenOffsets(self.ledger.seen_offsets(from.as_ref(), OFFSETS_AT_ONCE)),
+            Show::Groups(ids) => self.describe_groups(ids),
+            Show::AllGroups => self.list_groups(),
+            Show::Gauges => Answer::Gauges(Box::new(self.gauges(now))),
+        }
     }
 
     /// DescribeTransactions, each id by itself.
-    pub(super) fn describe_txns(&self, ids: &[TransactionalId]) -> Answer {
+    fn describe_txns(&self, ids: &[TransactionalId]) -> Answer {
         let one = |id: &TransactionalId| self.ledger.describe_txn(id).map_err(|refusal| (id.clone(), refusal));
         Answer::Txns(ids.iter().map(one).collect())
     }
 
-    /// ListTransactions.
-    pub(super) fn list_txns(&self) -> Answer {
-        Answer::Txns(self.ledger.describe_txns().map(Ok).collect())
-    }
-
-    /// Whose these producer ids are, as far as they are anybody's.
-    pub(super) fn describe_owners(&self, producers: &[i64]) -> Answer {
-        let owners = producers.iter().filter_map(|producer| self.ledger.owner_of(*producer));
-        Answer::Txns(owners.map(|id| self.ledger.describe_txn(id).map_err(|refusal| (id.clone(), refusal))).collect())
-    }
-
     /// The ledger in figures.
-    pub(super) fn gauges(&self, now: Now) -> LedgerGauges {
+    fn gauges(&self, now: Now) -> LedgerGauges {
         let mut gauges = LedgerGauges::default();
         for (id, txn) in self.ledger.txns.iter() {
             gauges.ids = gauges.ids.saturating_add(1);

@@ -7,7 +7,7 @@
 //! of an EndTxn whose markers are on disk.
 
 mod administration;
-mod answers;
+pub(in crate::runtime) mod answers;
 pub mod ending;
 mod phases;
 pub mod steps;

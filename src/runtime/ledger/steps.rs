@@ -16,9 +16,6 @@ use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
 use crate::runtime::post::{Answer, Command, LedgerLetter, MoveLogStart, PartLetter, Post, StageOffsets};
 
-/// Offsets that one question gets: others have their turn in between.
-pub(in crate::runtime) const OFFSETS_AT_ONCE: usize = 4_096;
-
 /// Whether a transaction writes to no partition: there is nothing to seal.
 pub(super) fn no_partitions(parts: &BTreeSet<PartId>) -> bool {
     parts.is_empty()
@@ -114,14 +111,7 @@ impl LedgerOwner {
             Command::DeleteGroups(ids) => self.delete_groups(to, ids, effects),
             Command::DeleteOffsets(group, parts) => self.delete_offsets(to, (group, parts), effects),
             Command::AbortTxn { id } => self.abort_for_operator((to, command), id, now, effects),
-            Command::DescribeTxns(_)
-            | Command::ListTxns
-            | Command::DescribeGroups(_)
-            | Command::ListGroups
-            | Command::FindTxns(_)
-            | Command::DescribeOwners(_)
-            | Command::SeenOffsets(_)
-            | Command::Gauges => effects.held.extend(self.shown(command, now).map(|answer| Post::Answer(to, answer))),
+            Command::Show(show) => effects.answer(to, self.shown(show, now)),
             Command::CreateTopics(specs) => self.create_topics(to, specs, effects),
             Command::DeleteTopics(keys) => self.delete_topics(to, keys, effects),
             Command::GrowTopics { specs, validate_only } => self.grow_topics(to, specs, *validate_only, effects),

@@ -18,7 +18,7 @@ use crate::engine::{
     Claim, GroupId, MemberId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
 };
 use crate::runtime::post::{
-    Answer, Append, Command, CommitOffsets, LedgerLetter, PartLetter, Post, Produced, StageOffsets, TopicKey,
+    Answer, Append, Command, CommitOffsets, LedgerLetter, PartLetter, Post, Produced, Show, StageOffsets, TopicKey,
 };
 use crate::store::log::{ReadHow, ReadOutcome, ReadWish};
 use crate::store::meta::LedgerStore;
@@ -262,7 +262,7 @@ impl World {
     }
 
     pub(crate) fn described(&mut self, name: &str) -> Described {
-        let to = self.ask(Command::DescribeTxns(vec![id(name)]));
+        let to = self.ask(Command::Show(Show::Txns(vec![id(name)])));
         self.run_to_rest();
         let Answer::Txns(txns) = self.answer(to) else { panic!("not transactions") };
         txns.into_iter().next().expect("one").expect("known")

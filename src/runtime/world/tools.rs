@@ -29,6 +29,12 @@ impl World {
         waiting.into_iter().map(|to| self.verdict(to)).collect()
     }
 
+    fn operator_abort(&mut self, id: &str) -> Result<(), Refusal> {
+        let asked = self.ask(Command::AbortTxn { id: id.into() });
+        self.run_to_rest();
+        self.verdict(asked)
+    }
+
     /// Leaves a transaction open in a log that no coordinator knows of: one record, which must be the producer's next.
     fn hang(&mut self, (producer, sequence): (Producer, i32), part: PartId) -> Offset {
         let grant = Grant { txn: "lost".into(), producer, txn_no: 1 << 40, row: 0 };
@@ -270,4 +276,43 @@ fn where_nothing_can_be_written_a_tool_is_told_so() {
     world.ask_delete("t");
     world.run_to_rest();
     assert_eq!(world.tool(a, &[p]), [Err(Refusal::UnknownTopicOrPartition)]);
+}
+
+#[test]
+fn an_operators_abort_is_answered_when_the_markers_are_on_disk() {
+    for marker_sync in [MarkerSync::Answer, MarkerSync::Redo] {
+        let (mut world, p, _, a) = ready(How { marker_sync, ..How::default() });
+        world.add("a", a, &[p]);
+        world.produce("a", (a, 0), p);
+        let asked = world.ask(Command::AbortTxn { id: "a".into() });
+        while !world.happened("mark at") {
+            assert!(!world.is_answered(asked), "nothing is decided");
+            world.step_anything();
+        }
+        world.turn_part(p);
+        if marker_sync == MarkerSync::Answer {
+            assert!(!world.is_answered(asked), "its marker is not on disk");
+        }
+        world.run_to_rest();
+        assert_eq!(world.verdict(asked), Ok(()));
+        assert_eq!(world.markers(p), [(Producer { epoch: a.epoch + 1, ..a }, Outcome::Abort, 1)]);
+        assert_eq!(world.end("a", a, Outcome::Commit), Err(Refusal::ProducerFenced));
+        assert_eq!(world.operator_abort("a"), Err(Refusal::InvalidTxnState), "nothing is open");
+        assert_eq!(world.operator_abort("b"), Err(Refusal::TransactionalIdNotFound));
+    }
+}
+
+#[test]
+fn an_operator_who_was_refused_for_want_of_room_has_changed_nothing() {
+    let (mut world, p, _, a) = ready(How::default());
+    world.add("a", a, &[p]);
+    world.produce("a", (a, 0), p);
+    world.fake().set(Mood::Full);
+    assert_eq!(world.operator_abort("a"), Err(Refusal::NotCoordinator));
+    world.fake().set(Mood::Well);
+    world.run_for(10_000);
+    assert_eq!((world.described("a").state, world.markers(p)), (Shown::Ongoing, vec![]), "nor later");
+    world.produce("a", (a, 1), p);
+    assert_eq!(world.end("a", a, Outcome::Commit), Ok(()));
+    assert_eq!(world.read_committed(p).len(), 2);
 }

@@ -142,7 +142,7 @@ fn a_timeout_aborts_and_fences() {
 #[test]
 fn states_are_shown_by_kafkas_names() {
     let (mut world, p, a, _) = owing(Outcome::Commit);
-    let to = world.ask(crate::runtime::post::Command::ListTxns);
+    let to = world.ask(crate::runtime::post::Command::Show(crate::runtime::post::Show::AllTxns));
     world.turn_ledger();
     world.flush_rows();
     let crate::runtime::post::Answer::Txns(txns) = world.answer(to) else { panic!("not transactions") };

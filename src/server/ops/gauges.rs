@@ -24,8 +24,8 @@ struct Looked {
 }
 
 impl Ops {
-    /// Sets all gauges that partitions and the catalog show.
-    pub(super) fn show_partitions(&self) {
+    /// Sets all gauges that partitions and the catalog show. Gives the views they were read off.
+    pub(super) fn show_partitions(&self) -> BTreeMap<PartId, Published> {
         let (broker, metrics) = (&self.broker, self.broker.metrics());
         let catalog = broker.catalog();
         metrics.set_catalog(whole(catalog.len()), whole(catalog.partition_count()));
@@ -44,6 +44,7 @@ impl Ops {
         metrics.set_partitions_offline(i64::try_from(damaged).unwrap_or(i64::MAX));
         let (sessions, evicted) = broker.fetch_session_figures();
         metrics.set_fetch_sessions(whole(sessions), evicted);
+        looked.ends
     }
 
     fn look(&self) -> Looked {
@@ -129,31 +130,30 @@ impl Ops {
         metrics.set_groups(&counts, gauges.members);
     }
 
-    /// Sets how far groups are behind.
-    pub(super) fn show_lags(&self, offsets: &BTreeMap<(GroupId, PartId), Offset>) {
-        if let Err(error) = self.broker.metrics().set_group_lag(self.group_lags(offsets)) {
+    /// Sets how far groups are behind these ends.
+    pub(super) fn show_lags(&self, ends: &BTreeMap<PartId, Published>, offsets: &BTreeMap<(GroupId, PartId), Offset>) {
+        if let Err(error) = self.broker.metrics().set_group_lag(group_lags(ends, offsets)) {
             tracing::warn!(%error, "lag of groups not shown");
         }
     }
+}
 
-    /// How far each group is behind. An offset below a log's start is as far behind as the log is long; one of a partition
-    /// that nobody has used since the start is not known to be behind at all.
-    fn group_lags(&self, offsets: &BTreeMap<(GroupId, PartId), Offset>) -> Vec<(GroupId, GroupLag)> {
-        let ends: BTreeMap<PartId, Published> = (self.broker.router().partitions.all().into_iter())
-            .map(|(part, slot)| (part, slot.shared.published()))
-            .filter(|(_, view)| view.availability == Availability::Open)
-            .collect();
-        let mut lags: BTreeMap<&GroupId, GroupLag> = BTreeMap::new();
-        for ((group, part), offset) in offsets.iter().filter(|(_, offset)| **offset >= 0) {
-            let lag = lags.entry(group).or_default();
-            let Some(view) = ends.get(part) else { continue };
-            let from = (*offset).max(view.log_start);
-            let behind = |end: Offset| u64::try_from(end.saturating_sub(from)).unwrap_or(0);
-            lag.to_stable = lag.to_stable.saturating_add(behind(view.last_stable));
-            lag.to_watermark = lag.to_watermark.saturating_add(behind(view.watermark));
-        }
-        lags.into_iter().map(|(group, lag)| (group.clone(), lag)).collect()
+/// How far each group is behind. An offset below a log's start is as far behind as the log is long; one of a partition that
+/// nobody has used since the start is not known to be behind at all.
+fn group_lags(
+    ends: &BTreeMap<PartId, Published>,
+    offsets: &BTreeMap<(GroupId, PartId), Offset>,
+) -> Vec<(GroupId, GroupLag)> {
+    let mut lags: BTreeMap<&GroupId, GroupLag> = BTreeMap::new();
+    for ((group, part), offset) in offsets.iter().filter(|(_, offset)| **offset >= 0) {
+        let lag = lags.entry(group).or_default();
+        let Some(view) = ends.get(part) else { continue };
+        let from = (*offset).max(view.log_start);
+        let behind = |end: Offset| u64::try_from(end.saturating_sub(from)).unwrap_or(0);
+        lag.to_stable = lag.to_stable.saturating_add(behind(view.last_stable));
+        lag.to_watermark = lag.to_watermark.saturating_add(behind(view.watermark));
     }
+    lags.into_iter().map(|(group, lag)| (group.clone(), lag)).collect()
 }
 
 /// Whether read_committed readers are given less than others.

@@ -62,12 +62,12 @@ impl Admin for Ops {
             if let Some(traces) = &self.traces {
                 self.broker.metrics().trace_spans_dropped(traces.take_dropped());
             }
-            self.show_partitions();
+            let ends = self.show_partitions();
             if let Ok(gauges) = self.broker.gauges().await {
                 self.show_ledger(&gauges);
             }
             if let Ok(offsets) = self.broker.seen_offsets().await {
-                self.show_lags(&offsets);
+                self.show_lags(&ends, &offsets);
             }
         })
     }

@@ -110,42 +110,48 @@ impl Ops {
         }
     }
 
-    /// Does it, and says who asked for it, whatever comes of it. To be run to its end though who asked has gone.
+    /// Does it, and says who asked for it, and what came of it. To be run to its end though who asked has gone.
     pub(super) async fn carry_out(&self, action: Action, id: String, who: Who) -> Result<Acted, NotActed> {
         let (name, Who { operator, address }) = (action.name(), who);
         tracing::warn!(
             target: "oncelog::audit", action = name, transactional_id = ?id, ?operator, address,
             "asked for by an operator"
         );
-        let key = TransactionalId::from(id.as_str());
-        let before = self.show(id.clone()).await?;
+        let result = self.act_on(action, &id).await;
+        match &result {
+            Ok(Acted { fenced, done, transaction, .. }) => {
+                let (producer_id, epoch) = (transaction.producer_id, transaction.producer_epoch);
+                tracing::warn!(
+                    target: "oncelog::audit", action = name, transactional_id = ?id, ?operator, address, producer_id,
+                    epoch, fenced, done, "carried out for an operator"
+                );
+            }
+            Err(why) => tracing::warn!(
+                target: "oncelog::audit", action = name, transactional_id = ?id, ?operator, address, ?why,
+                "refused to an operator"
+            ),
+        }
+        result
+    }
+
+    async fn act_on(&self, action: Action, id: &str) -> Result<Acted, NotActed> {
+        let key = TransactionalId::from(id);
+        let before = self.show(id.to_owned()).await?;
         let max_timeout_ms = i32::try_from(self.config.transactions.max_timeout_ms).unwrap_or(i32::MAX);
         let (result, counted) = match action {
             Action::Abort => (self.broker.abort_txn(key).await, OperatorAction::Abort),
             Action::Fence => (self.broker.fence_owner(key, max_timeout_ms).await, OperatorAction::Fence),
         };
-        let after = self.show(id.clone()).await?;
+        let after = self.show(id.to_owned()).await?;
         let fenced = (after.producer_id, after.producer_epoch) != (before.producer_id, before.producer_epoch);
-        // What is decided is done, sooner or later, though its markers take longer than anybody waits.
-        let decided = fenced && result == Err(Refusal::ConcurrentTransactions);
-        let (producer_id, epoch, old_epoch) = (after.producer_id, after.producer_epoch, before.producer_epoch);
         match result {
-            Err(refusal) if !decided => {
-                tracing::warn!(
-                    target: "oncelog::audit", action = name, transactional_id = ?id, ?operator, address, error = %refusal,
-                    "refused to an operator"
-                );
-                Err(not_acted(action, refusal))
-            }
-            Ok(()) | Err(_) => {
-                self.broker.metrics().operator_acted(counted);
-                tracing::warn!(
-                    target: "oncelog::audit", action = name, transactional_id = ?id, ?operator, address, producer_id,
-                    epoch, old_epoch, decided_only = decided, "done for an operator"
-                );
-                Ok(Acted { action: name.to_owned(), fenced, done: !decided, transaction: after })
-            }
+            Ok(()) => {}
+            // What is decided is done, sooner or later, though its markers take longer than anybody waits.
+            Err(Refusal::ConcurrentTransactions | Refusal::KafkaStorageError) if fenced => {}
+            Err(refusal) => return Err(not_acted(action, refusal)),
         }
+        self.broker.metrics().operator_acted(counted);
+        Ok(Acted { action: action.name().to_owned(), fenced, done: result.is_ok(), transaction: after })
     }
 }
 

@@ -187,3 +187,31 @@ fn the_commit_point_is_one_commit() {
     assert_eq!(kinds, ["offset", "txn", "owed"]);
     assert_eq!(bench.ledger.rows().unstaged().collect::<Vec<_>>(), [&TransactionalId::from("a")]);
 }
+
+#[test]
+fn slices_of_what_readers_see_make_up_the_whole() {
+    let mut bench = Bench::new();
+    for (group, part, offset) in [("g", P, 1), ("g", Q, 2), ("h", P, 3), ("i", Q, 4)] {
+        bench.plain(group, part, offset);
+    }
+    let a = bench.init("a");
+    let number = bench.add("a", a, &[P], &["h", "j"]);
+    bench.stage("a", a, "h", (P, 9));
+    bench.stage("a", a, "j", (P, 9));
+    let seq = bench.decide("a", number, Outcome::Commit).unwrap();
+    let slice = |bench: &Bench, from: Option<(&str, PartId)>, most| {
+        let from = from.map(|(group, part)| (group.into(), part));
+        let slice = bench.ledger.seen_offsets(from.as_ref(), most);
+        slice
+            .into_iter()
+            .map(|(group, part, offset)| format!("{group}-{}@{offset}", part.0))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(slice(&bench, None, 2), "g-0@1 g-1@2");
+    assert_eq!(slice(&bench, Some(("g", Q)), 2), "g-1@2 h-0@3", "from a key on, it included; decided is not seen yet");
+    assert_eq!(slice(&bench, Some(("h", Q)), 9), "i-1@4 j-0@-1", "a key that is not there; nothing seen of it yet");
+    bench.pay(seq);
+    assert_eq!(slice(&bench, Some(("h", P)), 9), "h-0@9 i-1@4 j-0@9");
+    assert_eq!(slice(&bench, Some(("k", P)), 9), "");
+}

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::Refusal;
 use crate::engine::ledger::rows::{RowKey, RowValue};
-use crate::engine::ledger::show::Shown;
+use crate::engine::ledger::show::{Find, Shown};
 
 #[test]
 fn producer_ids_are_reserved_on_disk_before_they_are_handed_out() {
@@ -249,5 +249,35 @@ fn a_discarded_step_leaves_nothing() {
         step(&mut bench, a, number);
         bench.ledger.commit();
         assert_ne!(picture(&bench.ledger), before, "{name} did something");
+    }
+}
+
+#[test]
+fn who_is_looked_for_and_the_longest_open_first() {
+    let mut bench = Bench::new();
+    for (ms, id) in [(30, "b1"), (10, "a1"), (20, "a2")] {
+        bench.ms = ms;
+        let producer = bench.init(id);
+        bench.add(id, producer, &[P], &[]);
+    }
+    bench.init("a3");
+    bench.ms = 40;
+    let find = |find: Find| {
+        let (total, found) = bench.ledger.find_txns(&find, bench.now());
+        (total, found.into_iter().map(|described| described.id.to_string()).collect::<Vec<_>>().join(" "))
+    };
+    let all = || Find { states: Vec::new(), prefix: String::new(), open_longer_than_ms: None, limit: 10 };
+    for (what, wish, total, found) in [
+        ("all", all(), 4, "a1 a2 b1 a3"),
+        ("two of them", Find { limit: 2, ..all() }, 4, "a1 a2"),
+        ("none of them", Find { limit: 0, ..all() }, 4, ""),
+        ("a prefix", Find { prefix: "a".to_owned(), ..all() }, 3, "a1 a2 a3"),
+        ("two states", Find { states: vec![Shown::Ongoing, Shown::CompleteAbort], ..all() }, 3, "a1 a2 b1"),
+        ("idle", Find { states: vec![Shown::Empty], ..all() }, 1, "a3"),
+        ("longer than", Find { open_longer_than_ms: Some(19), ..all() }, 2, "a1 a2"),
+        ("no longer", Find { open_longer_than_ms: Some(30), ..all() }, 0, ""),
+        ("all at once", Find { prefix: "a".to_owned(), open_longer_than_ms: Some(9), limit: 1, ..all() }, 2, "a1"),
+    ] {
+        assert_eq!(find(wish), (total, found.to_owned()), "{what}");
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::batch::samples::header;
 use crate::engine::catalog::CreateTopic;
 use crate::engine::ledger::show::Shown as State;
 use crate::engine::{Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId};
-use crate::runtime::post::{Answer, Command, PartLetter, Post};
+use crate::runtime::post::{Answer, Command, PartLetter, Post, Show};
 use crate::runtime::world::World;
 
 /// The transactional id.
@@ -292,7 +292,7 @@ impl Play {
             }
             self.wait(1_000);
             let Ok(Answer::Txns(txns)) =
-                self.ask(|world| world.ask(Command::DescribeTxns(vec![crate::runtime::world::ask::id(ID)])))
+                self.ask(|world| world.ask(Command::Show(Show::Txns(vec![crate::runtime::world::ask::id(ID)]))))
             else {
                 panic!("DescribeTransactions");
             };
