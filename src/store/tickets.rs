@@ -67,6 +67,26 @@ impl<P> Lane<P> {
         done.into_values().flatten().filter_map(|ticket| ticket.count_down()).collect()
     }
 
+    /// As [`Lane::reached`], for a lane in which one thread waits while another hands out: what comes to wait meanwhile
+    /// leaves behind what came before, so that no answer overtakes the news it rests on.
+    pub fn reach(&self, upto: u64, mut leave: impl FnMut(P)) {
+        while let Some(done) = self.done(upto) {
+            done.into_values().flatten().filter_map(|ticket| ticket.count_down()).for_each(&mut leave);
+        }
+    }
+
+    /// Who may leave; the lane itself moves when that is nobody any more.
+    fn done(&self, upto: u64) -> Option<BTreeMap<u64, Vec<Arc<Ticket<P>>>>> {
+        let mut inner = self.inner.lock();
+        let later = inner.waiting.split_off(&upto.saturating_add(1));
+        let done = std::mem::replace(&mut inner.waiting, later);
+        if done.is_empty() {
+            inner.reached = inner.reached.max(upto);
+            return None;
+        }
+        Some(done)
+    }
+
     /// How far the lane is.
     #[must_use]
     pub fn is_at(&self) -> u64 {
@@ -113,5 +133,23 @@ mod tests {
         }
         assert_eq!(lane.wait(4, &Ticket::new(0, 1)), None);
         assert_eq!(lane.reached(5), [0, 1, 2, 3]);
+    }
+
+    /// Else whoever is told that a topic is there already may be told before anyone can see that topic.
+    #[test]
+    fn nobody_overtakes_those_who_are_leaving() {
+        let lane = Lane::new(0);
+        assert_eq!(lane.wait(5, &Ticket::new("news", 1)), None);
+        assert_eq!(lane.wait(6, &Ticket::new("later", 1)), None);
+        let mut left = Vec::new();
+        lane.reach(5, |post| {
+            if post == "news" {
+                assert_eq!(lane.wait(5, &Ticket::new("answer", 1)), None, "the news is on its way");
+            }
+            left.push(post);
+        });
+        assert_eq!(left, ["news", "answer"]);
+        assert_eq!(lane.is_at(), 5);
+        assert_eq!(lane.wait(5, &Ticket::new("next", 1)), Some("next"));
     }
 }

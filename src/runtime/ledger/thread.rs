@@ -150,6 +150,6 @@ pub fn flush(wal: &WalFile, durability: Durability, flushing: &Flushing, (clock,
         }
         router.metrics().synced(SyncedFile::Ledger, clock.exact().saturating_sub(began));
         flushed = upto;
-        flushing.rows.reached(upto).into_iter().for_each(|post| router.deliver(post));
+        flushing.rows.reach(upto, |post| router.deliver(post));
     }
 }
