@@ -12,6 +12,7 @@ use crate::engine::batch::samples::{Entry, encode, header, seal};
 use crate::engine::catalog::CreateTopic;
 use crate::engine::group::{GroupAnswer, Join, JoinVersion, Sync};
 use crate::engine::ledger::offsets::Seen;
+use crate::engine::partition::{AdminMark, Protocol};
 use crate::engine::txn::{Addition, Position};
 use crate::engine::{
     Claim, GroupId, MemberId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
@@ -52,6 +53,10 @@ pub enum Request {
     Create { topic: String, partitions: i32, id: TopicId },
     /// DeleteTopics.
     Delete { topic: String },
+    /// An operator's abort of whatever is open under an id.
+    AbortTxn { id: String },
+    /// WriteTxnMarkers: a tool's abort in one partition.
+    Mark { producer: Producer, part: PartId, coordinator_epoch: i32 },
 }
 
 /// What it is answered.
@@ -91,6 +96,8 @@ pub struct Exchange {
     pub log_end: Offset,
     /// Whether a newer owner of its id had been told when it came to the broker.
     pub fenced: bool,
+    /// For an operator's abort, what it must have found open when it came to the broker.
+    pub open: Option<usize>,
     verifications: u32,
     /// Whether a verification is what is waited for.
     verifying: bool,
@@ -131,8 +138,17 @@ impl Edge {
     ) -> u64 {
         self.sent += 1;
         let number = self.sent;
-        let exchange =
-            Exchange { number, who, request, attempt, log_end: 0, fenced: false, verifications: 0, verifying: false };
+        let exchange = Exchange {
+            number,
+            who,
+            request,
+            attempt,
+            log_end: 0,
+            fenced: false,
+            open: None,
+            verifications: 0,
+            verifying: false,
+        };
         if dice.once_in(swarm.twice) {
             // The second copy may be late by far more than any patience.
             let late = now_ms + dice.ms(swarm.delay_ms * 20 + 1);
@@ -180,6 +196,16 @@ impl Edge {
                 exchange.log_end = world.log_end(*part);
                 let append = append(to, (id.as_deref(), *producer), (*sequence, *records), *batch);
                 Post::Part(*part, PartLetter::Append(Box::new(append)))
+            }
+            Request::Mark { producer, part, coordinator_epoch } => {
+                let mark = AdminMark {
+                    producer: *producer,
+                    outcome: Outcome::Abort,
+                    coordinator_epoch: *coordinator_epoch,
+                    protocol: Protocol::Classic,
+                };
+                let parts = vec![(*part, to)];
+                Post::Ledger(LedgerLetter::Ask(to, Command::WriteMarkers { mark, parts }))
             }
             request => Post::Ledger(LedgerLetter::Ask(to, command(request))),
         };
@@ -391,7 +417,8 @@ fn command(request: &Request) -> Command {
             Command::CreateTopics(vec![(spec, *id)])
         }
         Request::Delete { topic } => Command::DeleteTopics(vec![TopicKey::Name(TopicName::from(topic.as_str()))]),
-        Request::Produce { .. } => unreachable!("goes to a partition"),
+        Request::AbortTxn { id } => Command::AbortTxn { id: txn(id) },
+        Request::Produce { .. } | Request::Mark { .. } => unreachable!("goes to a partition"),
     }
 }
 

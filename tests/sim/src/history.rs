@@ -54,6 +54,8 @@ pub struct Attempt {
     pub asked: Option<Outcome>,
     /// The outcome that was told.
     pub told: Option<Outcome>,
+    /// An operator was told that it is aborted.
+    pub aborted: bool,
 }
 
 /// Everything there is to compare.
@@ -99,7 +101,24 @@ impl History {
     pub fn told(&mut self, attempt: usize, outcome: Outcome) {
         let attempt = &mut self.attempts[attempt];
         assert_eq!(attempt.asked, Some(outcome), "P2: {attempt:?} is told {outcome:?}");
+        assert!(!attempt.aborted || outcome == Outcome::Abort, "P2: {attempt:?} was aborted by an operator");
         attempt.told = Some(outcome);
+    }
+
+    /// The transaction that an operator's abort of this id, or of this pair in this partition, finds open: a batch of it
+    /// is stored, and nobody has asked for its end.
+    #[must_use]
+    pub fn open(&self, is_meant: impl Fn(&Attempt, &Batch) -> bool) -> Option<usize> {
+        self.attempts.iter().rposition(|attempt| {
+            let mut batches = attempt.batches.iter().map(|number| self.of(*number));
+            attempt.asked.is_none() && batches.any(|batch| batch.acked.is_some() && is_meant(attempt, batch))
+        })
+    }
+
+    /// An operator was told that what he found open is aborted.
+    pub fn aborted(&mut self, attempt: usize) {
+        let attempt = &mut self.attempts[attempt];
+        attempt.aborted |= attempt.asked.is_none();
     }
 
     /// An owner was told its pair.

@@ -1,7 +1,9 @@
-//! Clients without transactions: idempotent and plain producers, somebody who commits offsets, an administrator.
+//! Clients without transactions of their own: idempotent and plain producers, somebody who commits offsets, an
+//! administrator, an operator who aborts what others have open.
 
 use std::collections::BTreeMap;
 
+use crate::dice::Dice;
 use crate::edge::{Reply, Request, Who};
 use crate::engine::{Offset, PartId, Producer, Refusal, TopicId};
 use crate::history::{Batch, Of};
@@ -24,6 +26,8 @@ enum Trade {
     Commits { group: String, part: PartId, next: Offset },
     /// Makes and deletes topics.
     Topics { made: u64 },
+    /// Aborts what others have open.
+    Aborts,
 }
 
 /// One of them.
@@ -68,6 +72,12 @@ impl Plain {
     #[must_use]
     pub fn topics(who: Who) -> Self {
         Self::new(who, Trade::Topics { made: 0 })
+    }
+
+    /// An operator.
+    #[must_use]
+    pub fn aborts(who: Who) -> Self {
+        Self::new(who, Trade::Aborts)
     }
 
     /// Whether this commit is older than the newest one that was sent: its connection is gone.
@@ -129,6 +139,28 @@ impl Plain {
                 id[8..].copy_from_slice(&(around.dice.draw() | 1).to_be_bytes());
                 Some(Request::Create { topic, partitions: 2, id: TopicId(id) })
             }
+            Trade::Aborts => {
+                if !dice.once_in(around.swarm.operator) {
+                    return None;
+                }
+                if dice.once_in(2) {
+                    let ids: Vec<&String> =
+                        around.history.owners.keys().filter(|id| !id.starts_with("nobody")).collect();
+                    return (!ids.is_empty()).then(|| Request::AbortTxn { id: dice.pick(&ids).clone() });
+                }
+                // By a pair that tools were told some time, seldom of the newest owner.
+                let newest: Vec<Producer> = around.history.owners.values().copied().collect();
+                let all: Vec<Producer> = around.history.handed_out.keys().copied().collect();
+                let pairs = if dice.once_in(4) { all } else { newest };
+                // A tool that has seen no marker of a producer believes in no coordinator epoch (T-407).
+                let coordinator_epoch = dice.pick(&[0, i32::MAX, i32::MAX]);
+                let mark = |dice: &mut Dice| Request::Mark {
+                    producer: dice.pick(&pairs),
+                    part: dice.pick(parts),
+                    coordinator_epoch,
+                };
+                (!pairs.is_empty()).then(|| mark(dice))
+            }
         }
     }
 
@@ -160,11 +192,17 @@ impl Plain {
 
     fn refused(&mut self, request: Request, refusal: Refusal, around: &mut Around<'_>) {
         match refusal {
-            Refusal::NotCoordinator | Refusal::KafkaStorageError => {
+            Refusal::NotCoordinator | Refusal::KafkaStorageError | Refusal::ConcurrentTransactions => {
                 self.asleep_until_ms = around.now_ms + around.dice.ms(60);
                 self.again = Some(request);
             }
             Refusal::UnknownTopicOrPartition | Refusal::TopicAlreadyExists => {}
+            Refusal::InvalidTxnState
+            | Refusal::InvalidProducerEpoch
+            | Refusal::InvalidProducerIdMapping
+            | Refusal::TransactionCoordinatorFenced
+            | Refusal::TransactionalIdNotFound
+                if matches!(self.trade, Trade::Aborts) => {}
             other => panic!("{request:?} is refused: {other:?}"),
         }
     }

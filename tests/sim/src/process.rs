@@ -287,6 +287,7 @@ impl Process {
             batches,
             asked: None,
             told: None,
+            aborted: false,
         });
         self.tx = Some(Tx { attempt: number, steps, outcome, hasty });
     }

@@ -1,5 +1,7 @@
 //! One seed, one run: a world, its clients, its troubles, and the calm in the end in which everything is looked at.
 
+mod troubles;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,8 +19,7 @@ use crate::reader::Readers;
 use crate::runtime::partition::published::Availability;
 use crate::runtime::post::{PartLetter, Post};
 use crate::runtime::world::{Db, World};
-use crate::store::faults::{Fault, Operation, Rule};
-use crate::store::mem_disk::{Cut, MemDisk};
+use crate::store::mem_disk::MemDisk;
 use crate::swarm::Swarm;
 use crate::vfs;
 
@@ -97,13 +98,14 @@ impl Run {
             run.processes.push(process);
         }
         let commits = (run.who(), run.inputs[0]);
-        let others = [run.who(), run.who(), run.who(), run.who()];
+        let others = [run.who(), run.who(), run.who(), run.who(), run.who()];
         run.plains = vec![
             Plain::commits(commits.0, "c", commits.1),
             Plain::idempotent(others[0]),
             Plain::idempotent(others[1]),
             Plain::writes(others[2]),
             Plain::topics(others[3]),
+            Plain::aborts(others[4]),
         ];
         run
     }
@@ -263,6 +265,13 @@ impl Run {
             return;
         }
         exchange.fenced = p4_fenced::is_fenced(&exchange.request, &self.history);
+        exchange.open = match &exchange.request {
+            Request::AbortTxn { id } => self.history.open(|attempt, _| attempt.id == *id),
+            Request::Mark { producer, part, .. } => {
+                self.history.open(|attempt, batch| attempt.producer == *producer && batch.part == *part)
+            }
+            _ => None,
+        };
         self.edge.deliver(&mut self.world, exchange);
     }
 
@@ -359,6 +368,9 @@ impl Run {
                     self.history.told(attempt, *outcome);
                 }
             }
+            (Request::AbortTxn { .. } | Request::Mark { .. }, Reply::Done) => {
+                answered.exchange.open.into_iter().for_each(|attempt| self.history.aborted(attempt));
+            }
             (Request::Position { group, part }, Reply::Position(Seen::At(position))) => {
                 self.history.position(group, *part, position.offset);
             }
@@ -393,113 +405,6 @@ impl Run {
         for part in parts {
             self.unseen.look(&self.world, part, &mut self.readers);
             self.readers.look(&self.world, part, &self.history);
-        }
-    }
-
-    // ---- troubles ----
-
-    fn trouble(&mut self) {
-        if self.world.broken.is_some() {
-            return;
-        }
-        let swarm = self.swarm.clone();
-        if self.dice.once_in(swarm.no_space) {
-            let fault = self.dice.pick(&[Fault::NoSpace, Fault::NoSpace, Fault::Short(30)]);
-            let operation = self.dice.pick(&[Operation::Write, Operation::Write, Operation::Create]);
-            let times = Some(1 + u32::try_from(self.dice.roll(4)).unwrap());
-            self.arm(Rule { times, ..Rule::once(operation, "", fault) });
-        }
-        if self.dice.once_in(swarm.write_error) {
-            self.fatal = true;
-            self.arm(Rule::once(Operation::Write, "", Fault::Io));
-        }
-        if self.dice.once_in(swarm.sync_error) {
-            self.fatal = true;
-            self.arm(Rule::once(Operation::Sync, "", Fault::Io));
-        }
-        if self.dice.once_in(swarm.stop) && self.world.broken.is_none() {
-            self.stop();
-        } else if self.dice.once_in(swarm.kill) || self.dice.once_in(swarm.cut) {
-            if swarm.inside && self.dice.once_in(2) {
-                self.world.disk.power().off_after(1 + self.dice.roll(12));
-            } else {
-                self.end();
-            }
-        }
-    }
-
-    /// A fault that strikes anything, or only one kind of file.
-    fn arm(&mut self, rule: Rule) {
-        let path = self.dice.pick(&["", "meta.db", "out-", "out-0/", ".log", "index", "snapshot"]);
-        let after = u32::try_from(self.dice.roll(6)).unwrap();
-        self.world.disk.faults().add(Rule { path: path.to_owned(), after, ..rule });
-    }
-
-    /// Whether the world is broken, and may be.
-    fn mend(&mut self) {
-        let Some(why) = self.world.broken.clone() else { return };
-        let power = self.world.disk.power().is_off();
-        assert!(power || self.fatal, "P8: the process ends: {why}");
-        self.end();
-    }
-
-    /// The process ends, by a kill or with the power, and starts again: as often as it takes.
-    fn end(&mut self) {
-        let cuts = self.swarm.cut > 0 && (self.swarm.kill == 0 || self.dice.once_in(2));
-        loop {
-            let cut = self.cut();
-            let disk = if cuts { self.world.disk.crash(cut) } else { self.world.disk.killed() };
-            if self.swarm.while_starting && self.dice.once_in(3) {
-                disk.power().off_after(1 + self.dice.roll(60));
-            }
-            self.begin_again(disk);
-            if self.world.broken.is_none() {
-                break;
-            }
-            let why = self.world.broken.clone();
-            assert!(self.world.disk.power().is_off(), "P8: a start fails: {why:?}");
-        }
-    }
-
-    fn cut(&mut self) -> Cut {
-        let seed = self.dice.draw();
-        match self.dice.roll(6) {
-            0 => Cut::LoseAll,
-            1 => Cut::LoseNothing,
-            _ if self.swarm.flips => Cut::SeedAndFlips(seed),
-            _ => Cut::Seed(seed),
-        }
-    }
-
-    fn stop(&mut self) {
-        self.world.disk.faults().lift();
-        self.world.stop();
-        self.collect();
-        if self.world.broken.is_some() {
-            return self.mend();
-        }
-        // Nothing may be lost after a stop in order, whatever happens then.
-        let disk = if self.dice.once_in(2) { self.world.disk.crash(Cut::LoseAll) } else { self.world.disk.killed() };
-        self.begin_again(disk);
-        let why = self.world.broken.clone();
-        assert_eq!(why, None, "P8: a start after a stop in order fails");
-    }
-
-    fn begin_again(&mut self, disk: MemDisk) {
-        self.world.restart(disk, usize::MAX);
-        self.fatal = false;
-        self.edge.broker_gone(&mut self.dice);
-        self.world.answers.clear();
-        for process in &mut self.processes {
-            process.disconnected(self.now_ms);
-            // Some go with the broker, and what they were in the middle of is left to its timeout.
-            process.dead |= !process.closing && self.dice.once_in(4);
-        }
-        self.turns += 1;
-        if self.world.broken.is_none() {
-            self.unseen.all(&self.world);
-            crate::runtime::world::invariants::nothing_hangs(&self.world);
-            self.read();
         }
     }
 

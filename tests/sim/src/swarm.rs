@@ -52,6 +52,8 @@ pub struct Swarm {
     pub abort: u64,
     /// Topics made and deleted.
     pub topics: u64,
+    /// An operator who aborts what others have open, by id or by a marker in one partition.
+    pub operator: u64,
     /// Records that leave, by their age or because somebody asks.
     pub trims: u64,
     /// Leaps of time, long enough for timeouts.
@@ -70,6 +72,7 @@ impl Swarm {
         let (twice, lost, stall) = (some(&[4, 12, 30]), some(&[15, 40]), some(&[60, 200]));
         let (takeover, hasty, topics) = (some(&[150, 500]), some(&[2, 4]), some(&[80, 250]));
         let (leap, tidy, trims) = (some(&[100, 400]), some(&[20, 100]), some(&[40, 150]));
+        let operator = some(&[3, 30]);
         Self {
             how: How {
                 durability: Durability::Strict,
@@ -99,6 +102,7 @@ impl Swarm {
             hasty,
             abort: dice.pick(&[3, 6, 20]),
             topics,
+            operator,
             trims,
             leap,
             tidy,
@@ -131,6 +135,7 @@ impl Swarm {
             hasty: 0,
             abort: 0,
             topics: 0,
+            operator: 0,
             trims: 0,
             leap: 0,
             tidy: 0,

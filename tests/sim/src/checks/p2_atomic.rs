@@ -15,6 +15,7 @@ pub fn check(world: &World, history: &History, found: &Found) {
         let kept = |number: &&u64| is_kept(world, history.of(**number));
         let lost: Vec<&u64> = attempt.batches.iter().filter(kept).filter(|number| !visible(number)).collect();
         let context = || context(attempt, history, found);
+        assert!(!(attempt.aborted && any), "P2, P3: aborted by an operator, and visible: {}", context());
         match attempt.told {
             Some(Outcome::Commit) => assert!(lost.is_empty(), "P1, P2: committed, without {lost:?}: {}", context()),
             Some(Outcome::Abort) => assert!(!any, "P2, P3: aborted, and visible: {}", context()),
