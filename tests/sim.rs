@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "how long it may take is asked of the real clock; no run sees it")]
 
+use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{available_parallelism, scope};
@@ -20,6 +21,11 @@ fn threads() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
+/// Said past the test's own output, which is shown only of tests that fail.
+fn say(line: &str) {
+    writeln!(std::io::stderr(), "{line}").unwrap();
+}
+
 /// What did not hold, with the way to see it again.
 fn shown(verdict: &Verdict) -> Option<String> {
     let violation = verdict.violation.as_ref()?;
@@ -32,7 +38,7 @@ fn kept_seeds_then_fresh_ones() {
     let kept: Vec<u64> = KEPT.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
     assert!(!kept.is_empty(), "the list of kept seeds can be read");
     let first = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs()) << 20;
-    println!("{} kept seeds, then fresh ones from {first}", kept.len());
+    say(&format!("{} kept seeds, then fresh ones from {first}", kept.len()));
     let (next, turns, found) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(Vec::new()));
     let began = SystemTime::now();
     let in_time = || began.elapsed().is_ok_and(|spent| spent < Duration::from_secs(seconds));
@@ -54,7 +60,7 @@ fn kept_seeds_then_fresh_ones() {
         }
     });
     let found = found.into_inner().unwrap();
-    println!("seeds {} turns {} violations {}", next.into_inner(), turns.into_inner(), found.len());
+    say(&format!("seeds {} turns {} violations {}", next.into_inner(), turns.into_inner(), found.len()));
     assert!(found.is_empty(), "{}", found.join("\n\n"));
 }
 
@@ -63,7 +69,7 @@ fn kept_seeds_then_fresh_ones() {
 fn every_known_bug_is_seen() {
     for (bug, name) in ALL {
         let seen = (1..=SEEN_WITHIN).find(|seed| run(*seed, Some(bug), false).violation.is_some());
-        println!("{name}: seed {seen:?}");
+        say(&format!("{name}: seed {seen:?}"));
         assert!(seen.is_some(), "{name} is put back and not seen within {SEEN_WITHIN} seeds");
     }
 }
@@ -84,6 +90,6 @@ fn a_seed_repeats_itself() {
 #[test]
 fn every_write_point() {
     let report = points::run(Breadth::Test, threads(), None);
-    println!("{} points: {:?}; known weaknesses met: {:?}", report.points, report.changes, report.known);
+    say(&format!("{} points: {:?}; known weaknesses met: {:?}", report.points, report.changes, report.known));
     assert!(report.findings.is_empty(), "{}", report.findings.join("\n\n"));
 }

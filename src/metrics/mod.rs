@@ -251,7 +251,7 @@ impl Fetches {
 fn facts(table: &Table, config: &Config) -> Result<(), Error> {
     let version = env!("CARGO_PKG_VERSION");
     let revision = option_env!("ONCELOG_REVISION").unwrap_or("unknown");
-    let rustc = option_env!("ONCELOG_RUSTC").unwrap_or("unknown");
+    let rustc = env!("ONCELOG_RUSTC");
     let labels = [("version", version), ("revision", revision), ("rustc", rustc)];
     table.fact("build_info", "What is running", &labels)?;
     let durability = match config.durability {

@@ -2,4 +2,5 @@
 
 fn main() {
     println!("cargo::rustc-cfg=simulator");
+    println!("cargo::rustc-env=ONCELOG_RUSTC=any");
 }

@@ -141,6 +141,12 @@ impl Ledger {
         self.set_deadline(Waits::Txn(id.clone()), None);
     }
 
+    /// That end was given up: the timeout counts again, as if it had never been asked for.
+    pub fn resume_timeout(&mut self, id: &TransactionalId) {
+        let at = self.txns.get(id).and_then(Txn::deadline_mono_ms);
+        self.set_deadline(Waits::Txn(id.clone()), at);
+    }
+
     /// What was due could not be stored: it is due again at `at_mono_ms`, unless its state changes before.
     pub fn put_off(&mut self, who: Waits, at_mono_ms: i64) {
         self.set_deadline(who, Some(at_mono_ms));

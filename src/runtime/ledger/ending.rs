@@ -176,6 +176,7 @@ impl LedgerOwner {
             .collect();
         ending.wants = stay;
         if ending.wants.is_empty() {
+            self.ledger.resume_timeout(id);
             let (producer_id, number) = (ending.producer_id, ending.number);
             let unseal = |part: &PartId| Post::Part(*part, PartLetter::Unseal { producer_id, number });
             posts.extend(ending.seals.keys().map(unseal));

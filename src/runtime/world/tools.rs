@@ -316,3 +316,18 @@ fn an_operator_who_was_refused_for_want_of_room_has_changed_nothing() {
     assert_eq!(world.end("a", a, Outcome::Commit), Ok(()));
     assert_eq!(world.read_committed(p).len(), 2);
 }
+
+#[test]
+fn a_transaction_still_times_out_after_an_operator_was_refused() {
+    let (mut world, p, _, a) = ready(How::default());
+    world.add("a", a, &[p]);
+    world.produce("a", (a, 0), p);
+    world.fake().set(Mood::Full);
+    assert_eq!(world.operator_abort("a"), Err(Refusal::NotCoordinator));
+    world.fake().set(Mood::Well);
+    let timeout_ms = world.described("a").timeout_ms;
+    world.run_for(i64::from(timeout_ms) + 1_000);
+    assert_eq!(world.described("a").state, Shown::CompleteAbort);
+    assert_eq!(world.last_stable(p), 2);
+    nothing_hangs(&world);
+}
