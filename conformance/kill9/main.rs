@@ -82,7 +82,7 @@ fn parse() -> Result<Options, lexopt::Error> {
         rounds: 20,
         work: Duration::from_millis(2_000),
         seed: u64::from(std::process::id()),
-        clients: 6,
+        clients: 7,
     };
     let mut words = lexopt::Parser::from_env();
     while let Some(word) = words.next()? {

@@ -17,4 +17,4 @@ pub use cluster::{Cluster, Part, Whom};
 pub use failure::Failure;
 pub use group::{Member, is_over};
 pub use producer::Producer;
-pub use reader::{Isolation, Position, Read};
+pub use reader::{Isolation, Position, Read, Session};

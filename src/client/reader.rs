@@ -47,6 +47,37 @@ pub struct Read {
     pub values: Vec<(i64, String)>,
 }
 
+/// What leaders remember of a reader who comes again and again: they leave out of their answers what has not changed
+/// (KIP-227). One id and epoch for each node; nothing where none is kept.
+#[derive(Debug, Default)]
+pub struct Session(BTreeMap<i32, (i32, i32)>);
+
+impl Session {
+    /// Other partitions are read from now on: leaders are told all of them anew.
+    pub fn renew(&mut self) {
+        self.0.values_mut().for_each(|(_, epoch)| *epoch = 0);
+    }
+
+    /// What the next answer of `node` is to be part of.
+    fn of(&self, node: i32) -> (i32, i32) {
+        self.0.get(&node).copied().unwrap_or((0, 0))
+    }
+
+    fn answered(&mut self, node: i32, answer: &FetchResponse) {
+        let (_, epoch) = self.of(node);
+        match answer.session_id {
+            0 => self.0.remove(&node),
+            // The numbers go round, and 0 begins anew.
+            id => self.0.insert(node, (id, epoch.checked_add(1).unwrap_or(1))),
+        };
+    }
+}
+
+/// No session: the answer is whole.
+const WHOLE: (i32, i32) = (0, -1);
+const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
+const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
+
 /// Most bytes of one answer, and of one partition in it.
 const MAX_BYTES: i32 = 1 << 20;
 
@@ -93,50 +124,88 @@ impl Cluster {
         isolation: Isolation,
         wait: Duration,
     ) -> Result<Vec<Read>, Failure> {
-        let mut by_leader: BTreeMap<i32, Vec<(&Part, i64)>> = BTreeMap::new();
-        for (part, offset) in from {
-            let leader = self.find(&Whom::Leader(part.clone())).await?;
-            by_leader.entry(leader).or_default().push((part, *offset));
-        }
         let mut all = Vec::new();
-        for (leader, wanted) in by_leader {
-            let answer = self.ask_node(leader, 4..=12, &request(&wanted, isolation, wait)).await?;
+        for (leader, wanted) in self.by_leader(from).await? {
+            let answer = self.ask_node(leader, 4..=12, &request(&wanted, isolation, (wait, WHOLE))).await?;
+            refused(answer.error_code)?;
             for (part, offset) in wanted {
-                all.push(self.taken(part, offset, isolation, &answer)?);
+                let read = self.taken(part, offset, isolation, &answer)?;
+                all.push(read.ok_or_else(|| Failure::foreign("Fetch", "a partition is left out"))?);
             }
         }
         Ok(all)
     }
 
+    /// As [`Cluster::read`], for who reads the same partitions again and again; those where nothing is new are left out.
+    ///
+    /// # Errors
+    /// As [`Cluster::read`].
+    pub async fn read_on(
+        &mut self,
+        session: &mut Session,
+        from: &BTreeMap<Part, i64>,
+        (isolation, wait): (Isolation, Duration),
+    ) -> Result<Vec<Read>, Failure> {
+        let mut all = Vec::new();
+        for (leader, wanted) in self.by_leader(from).await? {
+            let asked = request(&wanted, isolation, (wait, session.of(leader)));
+            let answer = self.ask_node(leader, 7..=12, &asked).await?;
+            if matches!(answer.error_code, FETCH_SESSION_ID_NOT_FOUND | INVALID_FETCH_SESSION_EPOCH) {
+                session.0.remove(&leader);
+                continue;
+            }
+            refused(answer.error_code)?;
+            session.answered(leader, &answer);
+            for (part, offset) in wanted {
+                all.extend(self.taken(part, offset, isolation, &answer)?);
+            }
+        }
+        Ok(all)
+    }
+
+    async fn by_leader<'a>(
+        &mut self,
+        from: &'a BTreeMap<Part, i64>,
+    ) -> Result<BTreeMap<i32, Vec<(&'a Part, i64)>>, Failure> {
+        let mut by_leader: BTreeMap<i32, Vec<(&Part, i64)>> = BTreeMap::new();
+        for (part, offset) in from {
+            let leader = self.find(&Whom::Leader(part.clone())).await?;
+            by_leader.entry(leader).or_default().push((part, *offset));
+        }
+        Ok(by_leader)
+    }
+
+    /// What the answer says of a partition, if it says anything.
     fn taken(
         &mut self,
         part: &Part,
         offset: i64,
         isolation: Isolation,
         answer: &FetchResponse,
-    ) -> Result<Read, Failure> {
-        let code = |code| Failure::Refused { what: "Fetch", code };
-        if answer.error_code != 0 {
-            return Err(code(answer.error_code));
-        }
+    ) -> Result<Option<Read>, Failure> {
         let topics = answer.responses.iter().filter(|topic| topic.topic.as_str() == &*part.topic);
         let own = topics.flat_map(|topic| &topic.partitions).find(|own| own.partition_index == part.index);
-        let own = own.ok_or_else(|| Failure::foreign("Fetch", "a partition is left out"))?;
-        if own.error_code != 0 {
-            self.forget(&Whom::Leader(part.clone()));
-            return Err(code(own.error_code));
-        }
+        let Some(own) = own else { return Ok(None) };
+        refused(own.error_code).inspect_err(|_| self.forget(&Whom::Leader(part.clone())))?;
         let end = match isolation {
             Isolation::ReadUncommitted => own.high_watermark,
             Isolation::ReadCommitted => own.last_stable_offset,
         };
         let mut read = Read { part: part.clone(), next: offset, end, shown: 0, values: Vec::new() };
         show(own, isolation, &mut read).map_err(|why| Failure::foreign("Fetch", why))?;
-        Ok(read)
+        Ok(Some(read))
     }
 }
 
-fn request(wanted: &[(&Part, i64)], isolation: Isolation, wait: Duration) -> FetchRequest {
+fn refused(code: i16) -> Result<(), Failure> {
+    if code == 0 { Ok(()) } else { Err(Failure::Refused { what: "Fetch", code }) }
+}
+
+fn request(
+    wanted: &[(&Part, i64)],
+    isolation: Isolation,
+    (wait, (session_id, session_epoch)): (Duration, (i32, i32)),
+) -> FetchRequest {
     let topic = |(part, offset): &(&Part, i64)| {
         let own = FetchPartition::default().with_partition(part.index).with_fetch_offset(*offset);
         let own = own.with_partition_max_bytes(MAX_BYTES);
@@ -148,7 +217,8 @@ fn request(wanted: &[(&Part, i64)], isolation: Isolation, wait: Duration) -> Fet
         .with_min_bytes(1)
         .with_max_bytes(MAX_BYTES)
         .with_isolation_level(isolation.level())
-        .with_session_epoch(-1)
+        .with_session_id(session_id)
+        .with_session_epoch(session_epoch)
         .with_topics(wanted.iter().map(topic).collect())
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::stage::Stage;
-use crate::client::{Cluster, Failure, Isolation, Member, Part, Position, Read, is_over};
+use crate::client::{Cluster, Failure, Isolation, Member, Part, Position, Read, Session, is_over};
 
 /// How often a member says that it is there.
 const BEAT: Duration = Duration::from_secs(3);
@@ -21,6 +21,7 @@ pub(super) struct Follower {
     member: Option<Member>,
     /// Where to read on in each partition that is this member's.
     positions: BTreeMap<Part, i64>,
+    session: Session,
     beaten: Instant,
 }
 
@@ -39,6 +40,7 @@ impl Follower {
             isolation,
             member: None,
             positions: BTreeMap::new(),
+            session: Session::default(),
             beaten: Instant::now(),
         })
     }
@@ -72,6 +74,7 @@ impl Follower {
         };
         self.beaten = Instant::now();
         self.positions.clear();
+        self.session.renew();
         for part in &member.assigned {
             let at = match self.cluster.committed(self.group, part).await? {
                 Some(offset) => offset,
@@ -90,7 +93,7 @@ impl Follower {
             sleep(wait).await;
             return Ok(Vec::new());
         }
-        match self.cluster.read(&self.positions, self.isolation, wait).await {
+        match self.cluster.read_on(&mut self.session, &self.positions, (self.isolation, wait)).await {
             Err(failure) if failure.code() == Some(OFFSET_OUT_OF_RANGE) => {
                 self.begin_again().await?;
                 Ok(Vec::new())
