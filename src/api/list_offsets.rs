@@ -106,8 +106,22 @@ struct Asked<'a> {
     leader_epoch: i32,
 }
 
+/// How often it is looked again when the log start moves beyond what was just read.
+const MOVED_AGAIN: u32 = 3;
+
 impl Asked<'_> {
     async fn find(&self, wish: Wish) -> Result<Answer, Refusal> {
+        for _ in 0..MOVED_AGAIN {
+            match self.look(wish).await {
+                Err(Refusal::OffsetOutOfRange) => {}
+                looked => return looked,
+            }
+        }
+        // No client expects to be out of the range that it asks for, and this code has it come again.
+        Err(Refusal::KafkaStorageError)
+    }
+
+    async fn look(&self, wish: Wish) -> Result<Answer, Refusal> {
         let broker = &self.ctx.broker;
         let readable = broker.readable(self.part).await?;
         check_leader_epoch(self.leader_epoch, broker.identity().incarnation)?;

@@ -69,7 +69,7 @@ fn writes_nothing(letter: &PartLetter) -> bool {
         | PartLetter::AdminMark { .. }
         | PartLetter::Describe(_)
         | PartLetter::Keep(_)
-        | PartLetter::Retain(_)
+        | PartLetter::Retain
         | PartLetter::DeleteRecords { .. }
         | PartLetter::Trim(_)
         | PartLetter::LogStartStored { .. }

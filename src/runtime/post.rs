@@ -417,8 +417,8 @@ pub enum PartLetter {
     Describe(ReplyTo),
     /// The topic wants its logs kept otherwise, from the next append on.
     Keep(Keeping),
-    /// Let go what has expired by this measure.
-    Retain(Retention),
+    /// Let go what has expired, by what the topic wants when this is read: the sweep may have looked before a change.
+    Retain,
     /// DeleteRecords: everything below this offset goes; -1 for all that readers may have.
     DeleteRecords {
         /// The first offset that stays.
@@ -457,6 +457,8 @@ pub struct Keeping {
     pub log: LogSettings,
     /// Whose timestamps the topic keeps.
     pub times: Times,
+    /// What goes by age or size, if anything does.
+    pub retention: Option<Retention>,
 }
 
 /// A log start on its way up over whole segments. What is known of producers must outlive their records (T-542), so a

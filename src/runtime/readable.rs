@@ -10,6 +10,7 @@ use crate::engine::{Offset, PartId, Refusal};
 use crate::runtime::broker::Broker;
 use crate::runtime::partition::published::{Availability, Published, Shared};
 use crate::runtime::post::{PartLetter, Post};
+use crate::store::StoreError;
 use crate::store::log::LogReader;
 
 /// How long a reader waits for a partition to be opened before it is told to come again: one that cannot be opened
@@ -64,9 +65,26 @@ impl Readable {
         self.reader.clone().ok_or(Refusal::KafkaStorageError)
     }
 
+    /// What a read from `from` came to, looked at when it is over. What it found does not count, no more than that it
+    /// failed, where its files were not the view's any more: those of a deleted partition, whose place in the folder its
+    /// successor may have by then; those below the log start, which go behind its back; those of a partition that was
+    /// read anew. All three are published before any file changes.
+    pub(super) fn judge<T>(&self, from: Offset, done: Result<T, StoreError>) -> Result<T, Unread> {
+        let now = self.shared.published();
+        if now.availability == Availability::Gone {
+            return Err(Unread::Refused(Refusal::UnknownTopicOrPartition));
+        }
+        if self.is_replaced() {
+            return Err(Unread::Refused(Refusal::KafkaStorageError));
+        }
+        match done {
+            Err(StoreError::Damaged(_)) if now.log_start > from => Err(Unread::Refused(Refusal::OffsetOutOfRange)),
+            done => done.map_err(Unread::Failed),
+        }
+    }
+
     /// Whether the partition was read anew since the view was taken, after a failed write or because it is damaged: its
-    /// owner may have changed the indexes by now, and what was read of them is not to be believed, no more than that
-    /// they cannot be read. To be looked at last. Nothing changes before readers have the new files.
+    /// owner may have changed the indexes by now. Nothing changes before readers have the new files.
     pub(super) fn is_replaced(&self) -> bool {
         match (&self.reader, self.shared.reader()) {
             (Some(then), Some(now)) => !then.is_same(&now),
@@ -74,6 +92,15 @@ impl Readable {
             (None, Some(_)) => true,
         }
     }
+}
+
+/// Why a read came to nothing.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// What it was to read is not there any more; nothing is wrong with the partition.
+    Refused(Refusal),
+    /// The files of the view cannot be read.
+    Failed(StoreError),
 }
 
 /// The offsets of a view that may be read by; of a damaged partition those below the damage.

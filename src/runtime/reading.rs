@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::engine::{Offset, PartId, Refusal};
 use crate::runtime::broker::Broker;
-use crate::runtime::readable::Readable;
+use crate::runtime::readable::{Readable, Unread};
 use crate::store::StoreError;
 use crate::store::log::{LogReader, ReadHow, ReadOutcome, ReadWish, TimestampOffset};
 
@@ -170,9 +170,9 @@ impl Broker {
     /// # Errors
     /// `OffsetOutOfRange` when they were removed just now; `KafkaStorageError`.
     pub async fn read(&self, readable: &Readable, span: Span) -> Result<Batches, Refusal> {
-        let mut outcome = self.settled(readable, readable.reader()?.read(&span.wish(ReadHow::NoWait)))?;
+        let mut outcome = self.settled(readable, span.from, readable.reader()?.read(&span.wish(ReadHow::NoWait)))?;
         if outcome == ReadOutcome::WouldBlock {
-            outcome = self.blocking(readable, move |reader| reader.read(&span.wish(ReadHow::Block))).await?;
+            outcome = self.blocking(readable, span.from, move |reader| reader.read(&span.wish(ReadHow::Block))).await?;
         }
         match outcome {
             ReadOutcome::Bytes { .. } if readable.starts_after(span.from) => Err(Refusal::OffsetOutOfRange),
@@ -193,9 +193,9 @@ impl Broker {
         from: Offset,
         upper: Offset,
     ) -> Result<Vec<(i64, Offset)>, Refusal> {
-        let mut found = self.settled(readable, readable.reader()?.aborted(from, upper, ReadHow::NoWait))?;
+        let mut found = self.settled(readable, from, readable.reader()?.aborted(from, upper, ReadHow::NoWait))?;
         if found.is_none() {
-            found = self.blocking(readable, move |reader| reader.aborted(from, upper, ReadHow::Block)).await?;
+            found = self.blocking(readable, from, move |reader| reader.aborted(from, upper, ReadHow::Block)).await?;
         }
         // Looked at last: an index may have gone while it was read, and with it the word that a transaction was aborted.
         if readable.starts_after(from) {
@@ -207,27 +207,29 @@ impl Broker {
     /// The first record within the range whose timestamp is at least `wanted` (T-526).
     ///
     /// # Errors
-    /// `KafkaStorageError`.
+    /// `KafkaStorageError`, `OffsetOutOfRange` where the first of the range was removed just now.
     pub async fn find_time(&self, readable: &Readable, wanted: i64, within: Range<Offset>) -> Result<Found, Refusal> {
+        let from = within.start;
         let find = move |reader: &LogReader| reader.offset_for_timestamp(wanted, within);
-        self.blocking(readable, find).await
+        self.blocking(readable, from, find).await
     }
 
     /// The earliest record that holds the largest timestamp, if it lies within the range (T-522).
     ///
     /// # Errors
-    /// `KafkaStorageError`.
+    /// As [`find_time`](Self::find_time).
     pub async fn find_latest_time(&self, readable: &Readable, within: Range<Offset>) -> Result<Found, Refusal> {
+        let from = within.start;
         let find = move |reader: &LogReader| reader.max_timestamp(within);
-        self.blocking(readable, find).await
+        self.blocking(readable, from, find).await
     }
 
     /// The leader epoch in which the record at `offset` was written, if there is one.
     ///
     /// # Errors
-    /// `KafkaStorageError`.
+    /// `KafkaStorageError`, `OffsetOutOfRange` where it was removed just now.
     pub async fn epoch_at(&self, readable: &Readable, offset: Offset) -> Result<Option<i32>, Refusal> {
-        self.blocking(readable, move |reader| reader.epoch_at(offset)).await
+        self.blocking(readable, offset, move |reader| reader.epoch_at(offset)).await
     }
 
     /// Runs what waits for the device on another thread. A caller that goes away leaves it to end by itself, still
@@ -235,6 +237,7 @@ impl Broker {
     async fn blocking<T: Send + 'static>(
         &self,
         readable: &Readable,
+        from: Offset,
         work: impl FnOnce(&LogReader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Refusal> {
         let reader = readable.reader()?;
@@ -245,7 +248,7 @@ impl Broker {
             done
         });
         match done.await {
-            Ok(done) => self.settled(readable, done),
+            Ok(done) => self.settled(readable, from, done),
             Err(error) => {
                 tracing::error!(%error, "a read was given up");
                 Err(Refusal::KafkaStorageError)
@@ -253,13 +256,12 @@ impl Broker {
         }
     }
 
-    /// What a read came to, unless its files were replaced meanwhile: then neither what it found counts nor that it failed,
-    /// and the client asks again.
-    fn settled<T>(&self, readable: &Readable, done: Result<T, StoreError>) -> Result<T, Refusal> {
-        if readable.is_replaced() {
-            return Err(Refusal::KafkaStorageError);
-        }
-        done.map_err(|error| self.unreadable(readable.part, error))
+    /// What a read from `from` came to.
+    fn settled<T>(&self, readable: &Readable, from: Offset, done: Result<T, StoreError>) -> Result<T, Refusal> {
+        readable.judge(from, done).map_err(|unread| match unread {
+            Unread::Refused(refusal) => refusal,
+            Unread::Failed(error) => self.unreadable(readable.part, error),
+        })
     }
 
     /// A place that cannot be read is told once, by readiness and in the log: readers will come to it again and again.

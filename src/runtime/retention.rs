@@ -44,7 +44,7 @@ pub fn sweep(router: &Router, levels: &BrokerLevels, now: Now) -> Result<(), Sto
                 }
             };
             if expired {
-                router.deliver(Post::Part(*part, PartLetter::Retain(retention)));
+                router.deliver(Post::Part(*part, PartLetter::Retain));
             }
         }
     }

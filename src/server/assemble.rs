@@ -19,8 +19,8 @@ use crate::engine::catalog::{BrokerLevels, Catalog, Defaults, Replication, Times
 use crate::engine::group;
 use crate::engine::ledger::Ledger;
 use crate::engine::ledger::rows::PartRow;
-use crate::engine::log::LogSettings;
 use crate::engine::log::epochs::topic_id_text;
+use crate::engine::log::{LogSettings, Retention};
 use crate::metrics::Metrics;
 use crate::runtime::broker::{Broker, Identity};
 use crate::runtime::events::Events;
@@ -337,7 +337,7 @@ impl Sources {
 
     fn of(&self, catalog: &Catalog, row: &PartRow) -> Option<Source> {
         let topic: &Arc<Topic> = catalog.topic_by_id(row.topic)?;
-        let Keeping { log, times } = self.keeping(topic);
+        let Keeping { log, times, retention } = self.keeping(topic);
         Some(Source {
             disk: Arc::clone(&self.disk),
             dir: PathBuf::from(format!("{}-{}", topic.name, row.index)),
@@ -346,6 +346,7 @@ impl Sources {
             log,
             clean: self.clean,
             times,
+            retention,
             witness: 0,
         })
     }
@@ -361,7 +362,7 @@ impl Sources {
             TimestampType::CreateTime => Times::CreateTime,
             TimestampType::LogAppendTime => Times::LogAppendTime,
         };
-        Keeping { log, times }
+        Keeping { log, times, retention: Retention::of(&settings) }
     }
 }
 

@@ -111,6 +111,17 @@ pub enum Addition {
     Group(GroupId),
 }
 
+impl Addition {
+    /// The partitions that are asked for.
+    pub fn parts(&self) -> impl Iterator<Item = &PartId> {
+        let parts = match self {
+            Self::Parts(parts) => Some(parts),
+            Self::Group(_) => None,
+        };
+        parts.into_iter().flatten()
+    }
+}
+
 impl Ongoing {
     /// A transaction that has just begun, with nothing in it. Its timeout counts from `now`.
     #[must_use]

@@ -77,6 +77,8 @@ pub struct LedgerOwner {
     forget_by_mono_ms: Option<i64>,
     next_upkeep_mono_ms: i64,
     full: Option<String>,
+    /// The process stops: nobody is to wait.
+    settled: bool,
 }
 
 /// How far a turn's commit must have come.
@@ -202,6 +204,7 @@ impl LedgerOwner {
             forget_by_mono_ms: None,
             next_upkeep_mono_ms: 0,
             full: None,
+            settled: false,
         }
     }
 
@@ -215,6 +218,10 @@ impl LedgerOwner {
         for letter in letters {
             self.take_in(letter, now, &mut turn, &mut steps);
         }
+        // A request that was on its way when it was said that the process stops waits for nobody either.
+        if self.settled && steps.iter().any(|step| matches!(step, Step::Ask(..))) {
+            steps.push(Step::Stop);
+        }
         self.look_at_moved(now, &mut turn, &mut steps);
         self.ledger.commit();
         self.due(now, &mut turn, &mut steps);
@@ -226,8 +233,9 @@ impl LedgerOwner {
         if steps.iter().any(|step| matches!(step, Step::MoveLogStart(_))) || effects.iter().any(of_files) {
             turn.needs = Needs::Disk;
         }
+        let mut changes = changes(&effects);
         for effect in effects {
-            self.carry_out(effect, now, &mut turn);
+            self.carry_out(effect, now, &mut changes, &mut turn);
         }
         self.begun.clear();
         self.send_markers(now, &mut turn);
@@ -288,6 +296,7 @@ impl LedgerOwner {
             LedgerLetter::Wake => {}
             LedgerLetter::Room => self.full = None,
             LedgerLetter::Settle | LedgerLetter::Stop => {
+                self.settled = true;
                 self.refuse_waiting(turn);
                 steps.push(Step::Stop);
             }
@@ -393,7 +402,7 @@ impl LedgerOwner {
         effects
     }
 
-    fn carry_out(&mut self, effects: Effects, now: Now, turn: &mut Turn) {
+    fn carry_out(&mut self, effects: Effects, now: Now, changes: &mut Option<CatalogChange>, turn: &mut Turn) {
         let row = self.store.written();
         turn.at_once.extend(effects.at_once.into_iter().map(|post| with_row(post, row)));
         turn.held.extend(effects.held);
@@ -410,12 +419,30 @@ impl LedgerOwner {
                 }
                 Then::Wait { id, waiting } => self.waiting.entry(id).or_default().push(waiting),
                 Then::Void(id) => self.void(&id, turn),
-                Then::Catalog(change) => turn.held.push(self.catalog_news(change)),
+                Then::Catalog(_) => turn.held.extend(changes.take().map(|all| self.catalog_news(all))),
                 Then::Answer(to, answer) => turn.held.push(Post::Answer(to, answer)),
                 Then::Say(event) => self.events.say(&event),
             }
         }
     }
+}
+
+/// What a turn changes in the catalog, as one change: its news is the catalog after all of them, and nobody may see a topic
+/// there whose partitions are only told of later.
+fn changes(effects: &[Effects]) -> Option<CatalogChange> {
+    let mut all: Option<CatalogChange> = None;
+    for then in effects.iter().flat_map(|effect| &effect.then) {
+        if let Then::Catalog(CatalogChange { created, deleted, changed }) = then {
+            let all = all.get_or_insert_default();
+            all.created.extend_from_slice(created);
+            all.deleted.extend_from_slice(deleted);
+            all.changed.extend_from_slice(changed);
+        }
+    }
+    if let Some(CatalogChange { created, deleted, .. }) = &mut all {
+        created.retain(|(part, _)| !deleted.contains(part));
+    }
+    all
 }
 
 /// A grant says which commit holds the row it rests on: the last one written, which is that one or a later one.

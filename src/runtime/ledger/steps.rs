@@ -166,14 +166,15 @@ impl LedgerOwner {
                 }
                 self.first_unflushed.extend(granted.first_ever.iter().copied());
                 // The row that says that a partition holds transactions must be on disk before its log can, whoever's
-                // add it came with: a start would not look for an open one there.
-                let waits = granted.parts.iter().any(|part| self.first_unflushed.contains(part));
-                if !granted.first_ever.is_empty() {
-                    effects.held.push(Post::Ledger(LedgerLetter::FirstFlushed(granted.first_ever)));
-                }
+                // add it came with: a start would not look for an open one there. An add that was repeated is answered
+                // behind the permissions that the first one gave, not before.
+                let waits = addition.parts().any(|part| self.first_unflushed.contains(part));
                 let leaves = if waits { &mut effects.held } else { &mut effects.at_once };
                 leaves.extend(granted.parts.into_iter().map(|part| grant(id, producer, granted.number, part)));
                 leaves.push(Post::Answer(to, Answer::Done));
+                if !granted.first_ever.is_empty() {
+                    effects.held.push(Post::Ledger(LedgerLetter::FirstFlushed(granted.first_ever)));
+                }
             }
             Err(refusal) => {
                 self.note_fenced(id, producer, refusal, effects);

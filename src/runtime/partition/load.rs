@@ -13,9 +13,9 @@ use crate::engine::batch::Header;
 use crate::engine::batch::check::Times;
 use crate::engine::catalog::Topic;
 use crate::engine::ledger::rows::PartRow;
-use crate::engine::log::LogSettings;
 use crate::engine::log::epochs::topic_id_text;
 use crate::engine::log::scan::Verdict;
+use crate::engine::log::{LogSettings, Retention};
 use crate::engine::partition::{Aborted, Partition};
 use crate::engine::{Now, Offset, PartId, Producer};
 use crate::runtime::post::Keeping;
@@ -42,6 +42,8 @@ pub struct Source {
     pub clean: bool,
     /// Whose timestamps the topic keeps.
     pub times: Times,
+    /// What goes by age or size, if anything does.
+    pub retention: Option<Retention>,
     /// A log end that is known to have been on disk: what is missing below it is damage, not a torn tail.
     pub witness: i64,
 }
@@ -192,9 +194,10 @@ impl Rebuild {
 impl Source {
     /// Notes how the topic wants its log kept.
     pub(super) fn keep(&mut self, keeping: Keeping) {
-        let Keeping { log, times } = keeping;
+        let Keeping { log, times, retention } = keeping;
         self.log = log;
         self.times = times;
+        self.retention = retention;
     }
 
     fn how(&self, incarnation: i32) -> OpenHow {

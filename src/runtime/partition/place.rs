@@ -305,7 +305,9 @@ impl Place {
         let (source, synced) = match std::mem::replace(&mut self.owned, Owned::Gone) {
             Owned::Unloaded(source) | Owned::Damaged(_, source) => (source, None),
             Owned::Loaded(owner) => {
-                (Box::new(owner.into_source()), Some(Offset::try_from(self.shared.lane.is_at()).unwrap_or(0)))
+                // A sync that came back a moment ago may have shown more than its lane says yet.
+                let synced = Offset::try_from(self.shared.lane.is_at()).unwrap_or(0);
+                (Box::new(owner.into_source()), Some(synced.max(self.shared.published().watermark)))
             }
             Owned::Gone => return,
         };
@@ -410,7 +412,7 @@ fn answer(
         PartLetter::Grant(_)
         | PartLetter::Unseal { .. }
         | PartLetter::Keep(_)
-        | PartLetter::Retain(_)
+        | PartLetter::Retain
         | PartLetter::Unlink
         | PartLetter::Load
         | PartLetter::Drop

@@ -154,10 +154,13 @@ impl Shared {
             }
             let serves = |view: &Published| view.availability == Availability::Open;
             let next = if serves(now) && serves(&view) {
+                // A view that a sync brings late knows no better than a later one who holds readers back.
+                let is_older = view.watermark < now.watermark;
                 Published {
                     log_start: now.log_start.max(view.log_start),
                     watermark: now.watermark.max(view.watermark),
                     last_stable: now.last_stable.max(view.last_stable),
+                    oldest_open: if is_older { now.oldest_open } else { view.oldest_open },
                     ..view
                 }
             } else {

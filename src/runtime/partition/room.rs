@@ -67,7 +67,7 @@ impl PartitionOwner {
             }
             PartLetter::Keep(keeping) => self.keep(keeping),
             letter @ (PartLetter::Append(_)
-            | PartLetter::Retain(_)
+            | PartLetter::Retain
             | PartLetter::DeleteRecords { .. }
             | PartLetter::Trim(_)
             | PartLetter::LogStartRefused { .. }

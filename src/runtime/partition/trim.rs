@@ -18,13 +18,9 @@ const UNLINKED_AT_ONCE: usize = 4;
 
 impl PartitionOwner {
     /// Finds what has expired, and sets its end on the way.
-    pub(super) fn retain(
-        &mut self,
-        retention: &Retention,
-        now: Now,
-        gathered: &mut Gathered,
-    ) -> Result<(), StoreError> {
-        let log_start = match self.expired(retention, now, gathered) {
+    pub(super) fn retain(&mut self, now: Now, gathered: &mut Gathered) -> Result<(), StoreError> {
+        let Some(retention) = self.source.retention else { return Ok(()) };
+        let log_start = match self.expired(&retention, now, gathered) {
             Ok(Some(log_start)) => log_start,
             Ok(None) => return Ok(()),
             Err(error @ StoreError::Broken(_)) => return Err(error),

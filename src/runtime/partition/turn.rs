@@ -135,7 +135,7 @@ impl PartitionOwner {
                 gathered.held.push(Held::until_synced(post));
             }
             PartLetter::Keep(keeping) => self.keep(keeping),
-            PartLetter::Retain(retention) => self.retain(&retention, now, gathered)?,
+            PartLetter::Retain => self.retain(now, gathered)?,
             PartLetter::DeleteRecords { offset, to } => self.delete_records(offset, to, gathered, turn)?,
             PartLetter::Trim(trim) => self.trim(*trim, turn)?,
             PartLetter::LogStartStored { log_start, to } => self.log_start_stored(log_start, to, turn),

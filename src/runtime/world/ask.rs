@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 
+use super::build::keeping;
 use super::{Db, FakeDb, World};
 use crate::engine::batch::check::Times;
 use crate::engine::batch::samples::{Entry, encode, header, seal};
@@ -13,6 +14,7 @@ use crate::engine::group::{GroupAnswer, Join, JoinVersion, Sync};
 use crate::engine::ledger::offsets::Seen;
 use crate::engine::ledger::rows::PartRow;
 use crate::engine::ledger::show::Described;
+use crate::engine::log::Retention;
 use crate::engine::txn::{Addition, Position};
 use crate::engine::{
     Claim, GroupId, MemberId, Offset, Outcome, PartId, Producer, Refusal, ReplyTo, TopicId, TopicName, TransactionalId,
@@ -379,6 +381,19 @@ impl World {
 impl World {
     /// Makes `member` the only member of a group; gives its claim.
     pub(crate) fn member(&mut self, of: &str, member: &str) -> Claim {
+        let joined = self.ask_join(of, member);
+        self.run_for(10);
+        let GroupAnswer::Joined(answer) = self.grouped(joined) else { panic!("not joined") };
+        let claim = Claim { generation: answer.generation, member: answer.member, instance: None };
+        let assignments = vec![(claim.member.clone(), Bytes::from_static(b"all"))];
+        let sync = Sync { claim: claim.clone(), protocol_type: None, protocol: None, assignments };
+        let synced = self.ask(Command::Sync(group(of), sync));
+        self.run_to_rest();
+        assert!(matches!(self.grouped(synced), GroupAnswer::Synced(answer) if answer.refusal.is_none()));
+        claim
+    }
+
+    pub(crate) fn ask_join(&mut self, of: &str, member: &str) -> ReplyTo {
         let join = Join {
             member: MemberId::from(""),
             instance: None,
@@ -391,16 +406,7 @@ impl World {
             version: JoinVersion::V0,
             fresh_member: MemberId::from(member),
         };
-        let joined = self.ask(Command::Join(group(of), Box::new(join)));
-        self.run_for(10);
-        let GroupAnswer::Joined(answer) = self.grouped(joined) else { panic!("not joined") };
-        let claim = Claim { generation: answer.generation, member: answer.member, instance: None };
-        let assignments = vec![(claim.member.clone(), Bytes::from_static(b"all"))];
-        let sync = Sync { claim: claim.clone(), protocol_type: None, protocol: None, assignments };
-        let synced = self.ask(Command::Sync(group(of), sync));
-        self.run_to_rest();
-        assert!(matches!(self.grouped(synced), GroupAnswer::Synced(answer) if answer.refusal.is_none()));
-        claim
+        self.ask(Command::Join(group(of), Box::new(join)))
     }
 }
 
@@ -421,6 +427,12 @@ impl World {
 
 impl World {
     /// Opens a partition that was not used since the start.
+    /// The topic is set to this retention, and a sweep finds that something has expired.
+    pub(crate) fn retain(&mut self, part: PartId, retention: Retention) {
+        self.deliver(Post::Part(part, PartLetter::Keep(keeping(&self.how, Some(retention)))));
+        self.deliver(Post::Part(part, PartLetter::Retain));
+    }
+
     pub(crate) fn load(&mut self, part: PartId) {
         self.deliver(Post::Part(part, PartLetter::Load));
         self.run_to_rest();

@@ -13,7 +13,7 @@ use crate::engine::catalog::{BrokerLevels, Catalog, Defaults, Replication, Topic
 use crate::engine::ledger::Ledger;
 use crate::engine::ledger::recover::Loaded;
 use crate::engine::ledger::rows::PartRow;
-use crate::engine::log::LogSettings;
+use crate::engine::log::{LogSettings, Retention};
 use crate::engine::{Now, PartId, TopicId, group};
 use crate::metrics::Metrics;
 use crate::runtime::events::Events;
@@ -21,7 +21,7 @@ use crate::runtime::ledger::{LedgerOwner, Settings as LedgerSettings};
 use crate::runtime::partition::load::Source;
 use crate::runtime::partition::{CHECKPOINT_BYTES, Settings};
 use crate::runtime::partitions::Partitions;
-use crate::runtime::post::{LedgerLetter, PartLetter, Post};
+use crate::runtime::post::{Keeping, LedgerLetter, PartLetter, Post};
 use crate::runtime::start::Start;
 use crate::store::StoreError;
 use crate::store::disk::Disk;
@@ -219,6 +219,15 @@ fn open_meta(disk: impl Disk + 'static, root: &Path) -> Result<(Meta, Boot, WalF
     Meta::open(&disk, root, "cluster")
 }
 
+fn log_settings(how: &How) -> LogSettings {
+    LogSettings { segment_bytes: how.segment_bytes, index_interval_bytes: 4096, segment_ms: i64::MAX }
+}
+
+/// As a topic keeps its logs that is set to this retention.
+pub(crate) fn keeping(how: &How, retention: Option<Retention>) -> Keeping {
+    Keeping { log: log_settings(how), times: Times::CreateTime, retention }
+}
+
 pub(crate) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow) -> Option<Source> {
     let topic = catalog.topic_by_id(row.topic)?;
     Some(Source {
@@ -226,9 +235,10 @@ pub(crate) fn source(disk: &MemDisk, how: &How, catalog: &Catalog, row: &PartRow
         dir: PathBuf::from(format!("{}-{}", topic.name, row.index)),
         topic: Arc::clone(topic),
         row: *row,
-        log: LogSettings { segment_bytes: how.segment_bytes, index_interval_bytes: 4096, segment_ms: i64::MAX },
+        log: log_settings(how),
         clean: true,
         times: Times::CreateTime,
+        retention: None,
         witness: 0,
     })
 }

@@ -145,7 +145,7 @@ fn rows_older_than_the_log_vouch_for_nothing_of_it() {
 }
 
 /// Aborted transactions in several segments, four of them since the last snapshot, and one record that is not.
-fn aborting() -> (World, PartId) {
+pub(super) fn aborting() -> (World, PartId) {
     let (mut world, p, _, a) = ready(small());
     for sequence in 0..8 {
         if sequence == 4 {

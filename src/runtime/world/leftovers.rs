@@ -31,7 +31,7 @@ impl World {
         self.produced(to).map(|produced| produced.base_offset)
     }
 
-    fn delete(&mut self, name: &str) {
+    pub(super) fn delete(&mut self, name: &str) {
         self.ask_delete(name);
         self.run_to_rest();
     }

@@ -28,6 +28,8 @@ mod markers;
 #[cfg(test)]
 mod ordering;
 #[cfg(test)]
+mod readers;
+#[cfg(test)]
 mod restarts;
 #[cfg(test)]
 mod retention;
@@ -332,6 +334,9 @@ impl World {
             turn.at_once.into_iter().for_each(|post| self.deliver(post));
         }
         self.catalog = news.catalog;
+        let told = self.catalog.iter().flat_map(|topic| topic.parts.iter());
+        let untold: Vec<&PartId> = told.filter(|part| !self.parts.contains_key(part)).collect();
+        assert!(untold.is_empty(), "a topic is seen whose partitions nobody was told of: {untold:?}");
     }
 
     pub(crate) fn breaks(&mut self, why: &str) {

@@ -333,3 +333,37 @@ fn a_topic_is_made_known_when_it_is_on_disk() {
     world.flush_rows();
     assert!(world.catalog.topic("later").is_some());
 }
+
+#[test]
+fn topics_of_one_turn_are_made_known_with_all_their_partitions() {
+    use crate::engine::catalog::CreateTopic;
+    use crate::runtime::post::{Command, TopicKey};
+    let (mut world, _, _, _) = ready(How::default());
+    let make =
+        |name: &str, n| Command::CreateTopics(vec![(CreateTopic::by_defaults(name), crate::engine::TopicId([n; 16]))]);
+    let delete = |name: &str| Command::DeleteTopics(vec![TopicKey::Name(name.into())]);
+    for command in [make("one", 1), make("two", 2), make("gone", 3), delete("gone"), delete("one"), make("one", 4)] {
+        world.ask(command);
+    }
+    world.turn_ledger();
+    world.flush_rows();
+    let ids = ["one", "two"].map(|name| world.catalog.topic(name).map(|topic| topic.id.0[0]));
+    assert_eq!((ids, world.catalog.topic("gone")), ([Some(4), Some(2)], None));
+    world.run_to_rest();
+    let part = world.catalog.topic("one").expect("made anew").parts[0];
+    assert!(world.plain("x", part).is_ok());
+}
+
+#[test]
+fn an_add_that_is_repeated_is_answered_behind_the_permission_it_repeats() {
+    let (mut world, _, _, a) = ready(How::default());
+    let p = world.topic("unused", 1)[0];
+    let first = world.ask_add("a", a, &[p]);
+    world.turn_ledger();
+    let again = world.ask_add("a", a, &[p]);
+    world.turn_ledger();
+    assert!(!world.is_answered(again), "the permission is not in the partition's hands");
+    world.flush_rows();
+    assert!(world.is_answered(first) && world.is_answered(again));
+    assert!(world.parts[&p].mail.iter().any(|letter| matches!(letter, crate::runtime::post::PartLetter::Grant(_))));
+}

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::World;
-use super::build::How;
+use super::build::{How, keeping};
 use super::ordering::ready;
 use crate::engine::batch::Header;
 use crate::engine::batch::samples::header;
@@ -50,8 +50,13 @@ impl World {
         self.advance(1_000);
     }
 
-    pub(super) fn retain(&mut self, part: PartId, retention: Retention) {
-        self.deliver(Post::Part(part, PartLetter::Retain(retention)));
+    /// A sweep has found something expired; before it is told, the topic is set otherwise.
+    fn retain_behind(&mut self, part: PartId, retention: Option<Retention>) {
+        let keeping = keeping(&self.how, retention);
+        self.deliver(Post::Part(part, PartLetter::Keep(keeping)));
+        self.deliver(Post::Part(part, PartLetter::Retain));
+        self.run_to_rest();
+        self.load(part);
     }
 
     pub(super) fn ask_delete_records(&mut self, part: PartId, offset: Offset) -> ReplyTo {
@@ -400,4 +405,19 @@ fn many_segments_go_a_few_at_a_time() {
     assert!(world.bases(p, |kind| kind == FileKind::Log).len() > 10, "and others have their turn in between");
     world.run_to_rest();
     assert_eq!(world.bases(p, |kind| kind == FileKind::Log), BTreeSet::from([30]));
+}
+
+#[test]
+fn a_sweep_that_looked_before_a_change_takes_by_what_is_wanted_now() {
+    for is_open in [true, false] {
+        let (mut world, p, ..) = ready(small());
+        world.fill(p, 10);
+        if !is_open {
+            world.close(p);
+        }
+        world.retain_behind(p, None);
+        assert_eq!(world.log_start(p), 0, "open: {is_open}");
+        world.retain_behind(p, Some(ALL_OLD));
+        assert_eq!(world.log_start(p), 10, "open: {is_open}");
+    }
 }

@@ -5,6 +5,7 @@ use super::build::How;
 use super::ordering::ready;
 use crate::engine::ledger::show::Shown;
 use crate::engine::{Outcome, PartId, Producer, Refusal};
+use crate::runtime::post::{LedgerLetter, Post};
 
 /// A transaction of `a` on `p` whose decision is stored and whose marker is asked for and not written.
 fn owing(outcome: Outcome) -> (World, PartId, Producer, crate::engine::ReplyTo) {
@@ -155,4 +156,20 @@ fn states_are_shown_by_kafkas_names() {
     assert_eq!(world.described("a").state, Shown::Ongoing);
     assert_eq!(world.init("b"), world.described("b").producer);
     assert_eq!((world.described("b").state, world.described("b").started_wall_ms), (Shown::Empty, -1), "T-803");
+}
+
+#[test]
+fn nobody_waits_for_a_process_that_stops_g_484() {
+    let (mut world, _, _, _) = ready(How::default());
+    world.member("g", "first");
+    let before = world.ask_join("g", "second");
+    world.turn_ledger();
+    assert!(!world.is_answered(before), "the first member is to come again");
+    world.deliver(Post::Ledger(LedgerLetter::Settle));
+    let after = world.ask_join("g", "third");
+    world.turn_ledger();
+    let later = world.ask_join("g", "fourth");
+    world.turn_ledger();
+    world.flush_rows();
+    assert!([before, after, later].iter().all(|to| world.is_answered(*to)));
 }

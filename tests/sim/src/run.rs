@@ -390,13 +390,13 @@ impl Run {
         if view.availability != Availability::Open {
             return;
         }
-        let letter = if self.dice.once_in(2) {
+        if self.dice.once_in(2) {
             let bytes = Some(200 + u64::try_from(self.dice.ms(3_000)).unwrap());
-            PartLetter::Retain(Retention { bytes, age_ms: None })
-        } else {
-            let some = self.dice.ms(view.watermark - view.log_start + 1);
-            PartLetter::DeleteRecords { offset: view.log_start + some, to: self.world.reply() }
-        };
+            self.world.retain(part, Retention { bytes, age_ms: None });
+            return;
+        }
+        let some = self.dice.ms(view.watermark - view.log_start + 1);
+        let letter = PartLetter::DeleteRecords { offset: view.log_start + some, to: self.world.reply() };
         self.world.deliver(Post::Part(part, letter));
     }
 

@@ -29,3 +29,14 @@ fn a_sync_in_flight_does_not_bring_a_damaged_partition_back() {
     assert!(shared.synced(9, Published::open(0, 9, 9, None)).is_empty());
     assert_eq!(shared.published().availability, Availability::Damaged);
 }
+
+#[test]
+fn an_older_view_that_comes_late_names_no_holder() {
+    let shared = Shared::unloaded();
+    let holder = OldestOpen { producer: Producer { id: 1, epoch: 0 }, started_wall_ms: 7 };
+    shared.publish(Published::open(0, 9, 9, None));
+    shared.publish(Published::open(0, 5, 3, Some(holder)));
+    assert_eq!(shared.published(), Published::open(0, 9, 9, None));
+    shared.publish(Published::open(0, 9, 9, Some(holder)));
+    assert_eq!(shared.published().oldest_open, Some(holder), "one that is as far knows");
+}
