@@ -23,7 +23,8 @@ fn threads() -> usize {
 
 /// Said past the test's own output, which is shown only of tests that fail.
 fn say(line: &str) {
-    writeln!(std::io::stderr(), "{line}").unwrap();
+    let said = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    assert!(said.is_ok(), "{said:?}");
 }
 
 /// What did not hold, with the way to see it again.

@@ -136,6 +136,13 @@ def restricted(where, pod):
         wrong(f"{where}: not restricted: {asked}")
 
 
+def startup_budget(where, probe):
+    """A long recovery is not ended by its probes, which would begin it anew for ever."""
+    budget = probe.get("initialDelaySeconds", 0) + probe.get("periodSeconds", 10) * probe.get("failureThreshold", 3)
+    if budget < 600:
+        wrong(f"{where}: a start that takes more than {budget} s is killed")
+
+
 def together(where, objects):
     """What the objects must be to each other."""
     documents = flat(objects)
@@ -150,6 +157,7 @@ def together(where, objects):
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         if pod["containers"][0][probe]["httpGet"]["port"] not in ports:
             wrong(f"{where}: {probe} asks a port that is not there")
+    startup_budget(where, pod["containers"][0]["startupProbe"])
     services = [d for d in documents if d["kind"] == "Service"]
     for service in services:
         lost = [p for p in service["spec"]["ports"] if p["targetPort"] not in ports]

@@ -22,6 +22,7 @@ apt_install() {
 venv() {
     mkdir -p "$cache"
     if ! cmp -s "$here/requirements.txt" "$cache/venv/requirements.txt"; then
+        python3 -c 'import ensurepip' 2>/dev/null || apt_install python3-venv
         python3 -m venv --clear "$cache/venv"
         "$python" -m pip install --quiet --disable-pip-version-check -r "$here/requirements.txt"
         cp "$here/requirements.txt" "$cache/venv/"

@@ -34,7 +34,7 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The doors Kafka clients come through.
     pub listeners: Listeners,
-    /// The HTTP port for metrics, health and the console.
+    /// The HTTP port for metrics, health and operators.
     pub admin: Admin,
     /// What an acknowledgement promises.
     pub durability: Durability,
@@ -122,7 +122,7 @@ impl ListenerName {
     }
 }
 
-/// The HTTP port for metrics, health and the console.
+/// The HTTP port for metrics, health and operators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Admin {
@@ -166,7 +166,7 @@ pub enum OnSyncFailure {
 pub struct Storage {
     /// Bytes set aside for decisions and markers, never more than a hundredth of the disk; 0 for none.
     pub reserve_bytes: i64,
-    /// Free bytes below which records and new topics are refused; 0 never, -1 a twentieth of the disk, a GiB at most.
+    /// Free bytes below which records and new topics are refused; 0 never, -1 a twentieth of the disk, 256 MiB at most.
     pub low_free_bytes: i64,
     /// Free bytes from which they are taken again; -1 twice the low mark.
     pub high_free_bytes: i64,

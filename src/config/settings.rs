@@ -63,7 +63,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     row("listeners.external.advertised", Advertised, "where they are told to connect; localhost unless set"),
     row("listeners.internal.bind", Address, "where clients of the same container network connect; off unless set"),
     row("listeners.internal.advertised", Advertised, "where they are told to connect; this host's name unless set"),
-    row("admin.bind", Address, "HTTP for metrics, health and the console"),
+    row("admin.bind", Address, "HTTP for metrics, health and operators"),
     row("durability", Choice(&["strict", "relaxed"]), "strict: acknowledged survives a power cut; relaxed: page cache"),
     row("marker_sync", Choice(&["answer", "redo"]), "answer: EndTxn waits until its markers are on disk"),
     row("on_sync_failure", Choice(&["restart", "exit"]), "what the process does when the disk fails to sync"),

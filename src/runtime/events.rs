@@ -66,6 +66,15 @@ pub enum Event {
         /// Where.
         part: PartId,
     },
+    /// A tool's marker was refused: the coordinator that it believes in is an earlier one (T-407).
+    StaleCoordinator {
+        /// Whose transaction it would have ended.
+        producer: Producer,
+        /// Where.
+        part: PartId,
+        /// The epoch it came with.
+        coordinator_epoch: i32,
+    },
     /// A transactional id was forgotten.
     IdExpired {
         /// Which.
@@ -172,6 +181,17 @@ impl Events {
             Event::EndedByTool { producer, part } => {
                 let (producer_id, epoch) = (producer.id, producer.epoch);
                 tracing::warn!(producer_id, epoch, part = part.0, "open transaction ended by an operator's marker");
+            }
+            Event::StaleCoordinator { producer, part, coordinator_epoch } => {
+                self.metrics.fenced(FencingReason::StaleCoordinatorEpoch);
+                let (producer_id, epoch) = (producer.id, producer.epoch);
+                tracing::info!(
+                    producer_id,
+                    epoch,
+                    part = part.0,
+                    coordinator_epoch,
+                    "marker of an earlier coordinator refused"
+                );
             }
             Event::IdExpired { id } => {
                 self.metrics.fenced(FencingReason::IdExpired);

@@ -30,7 +30,7 @@ pub enum Opening {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
     /// Somebody speaks HTTP.
-    #[error("an HTTP request on the Kafka port; metrics, health and console have a port of their own")]
+    #[error("an HTTP request on the Kafka port; metrics and health have a port of their own")]
     Http,
     /// Somebody speaks TLS.
     #[error("a TLS handshake on a listener without TLS; the client's security.protocol must be PLAINTEXT here")]

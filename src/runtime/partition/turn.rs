@@ -11,7 +11,6 @@ use crate::engine::batch::{self, marker};
 use crate::engine::partition::{Aborted, AdminMark, Admission, MarkOrder, MarkStep, NotAdmitted, Written};
 use crate::engine::{Now, Offset, Refusal, ReplyTo};
 use crate::known_bugs::{Bug, is_in};
-use crate::metrics::FencingReason;
 use crate::runtime::events::Event;
 use crate::runtime::post::{Answer, Append, LedgerLetter, MarkResult, PartLetter, Post, Produced, SealState, Sealed};
 use crate::runtime::tracks::Moment;
@@ -231,7 +230,9 @@ impl PartitionOwner {
             }
             Err(refusal) => {
                 if refusal == Refusal::TransactionCoordinatorFenced {
-                    self.settings.events.metrics().fenced(FencingReason::StaleCoordinatorEpoch);
+                    let AdminMark { producer, coordinator_epoch, .. } = *mark;
+                    let part = self.part;
+                    self.settings.events.say(&Event::StaleCoordinator { producer, part, coordinator_epoch });
                 }
                 Answer::Refused(refusal)
             }

@@ -349,7 +349,7 @@ const LIST: &[(u8, &str, &[Tried])] = &[
             ("src/store/log/tests/retain.rs", "a_date_in_the_future_does_not_keep_a_segment_for_ever"),
         ])],
     ),
-    (80, "probes end a long recovery", &[Later("a chart with probes")]),
+    (80, "probes end a long recovery", &[Words("conformance/chart/check.py", "def startup_budget")]),
     (
         81,
         "a follower without an assignment",
@@ -468,13 +468,16 @@ const LIST: &[(u8, &str, &[Tried])] = &[
                 ("doctor.rs", "a_broker_that_sends_clients_elsewhere"),
                 ("src/server/wrong_door.rs", "only_strangers_at_a_door_for_friends_are_counted"),
             ]),
-            Words("docs/docker.md", "healthy means that transactions can be served"),
+            Words("conformance/docker/run", "the wrong door, oncelog:9092 from inside"),
         ],
     ),
     (
         126,
         "a health check that is green too early",
-        &[By(&[("src/http/tests.rs", "not_ready_is_503_with_the_reasons_and_the_probe_repeats_them")])],
+        &[
+            By(&[("src/http/tests.rs", "not_ready_is_503_with_the_reasons_and_the_probe_repeats_them")]),
+            Words("docs/docker.md", "healthy means that transactions can be served"),
+        ],
     ),
     (127, "a stop that is not clean", &[By(&[("process/stop.rs", "a_stop_is_clean_whoever_is_connected")])]),
     (

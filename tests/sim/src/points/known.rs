@@ -5,7 +5,8 @@ use super::play::Phase;
 
 /// When, with which words, and why that is so.
 const KNOWN: [(Phase, &str, &str); 1] = [
-    // No space is set aside for what a start writes before it can serve: its own number, and what decisions owe.
+    // A start writes its own number, and what decisions owe, before it can serve. The server gives up its reserve for
+    // that; this world has none, as a server whose reserve is spent already.
     (Phase::Starting, "meta.db", "a start on a full disk fails, until there is room"),
 ];
 
