@@ -26,6 +26,7 @@ RULE = dict.fromkeys(["alert", "record", "expr", "for", "keep_firing_for", "labe
 OPERATOR = {
     "ServiceMonitor": SELECTOR | {"endpoints": ENDPOINT},
     "PodMonitor": SELECTOR | {"podMetricsEndpoints": ENDPOINT},
+    "GrafanaDashboard": {"instanceSelector": {"matchLabels": None}, "allowCrossNamespaceImport": None, "folder": None, "json": None},
     "PrometheusRule": {"groups": {"name": None, "interval": None, "rules": RULE}},
 }
 IMMUTABLE = ["serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"]
