@@ -302,14 +302,20 @@ fn an_operators_abort_is_answered_when_the_markers_are_on_disk() {
     }
 }
 
-#[test]
-fn an_operator_who_was_refused_for_want_of_room_has_changed_nothing() {
+/// A transaction of `a` on `p`, whose abort an operator asked for in vain.
+fn refused_for_want_of_room() -> (World, PartId, Producer) {
     let (mut world, p, _, a) = ready(How::default());
     world.add("a", a, &[p]);
     world.produce("a", (a, 0), p);
     world.fake().set(Mood::Full);
     assert_eq!(world.operator_abort("a"), Err(Refusal::NotCoordinator));
     world.fake().set(Mood::Well);
+    (world, p, a)
+}
+
+#[test]
+fn an_operator_who_was_refused_for_want_of_room_has_changed_nothing() {
+    let (mut world, p, a) = refused_for_want_of_room();
     world.run_for(10_000);
     assert_eq!((world.described("a").state, world.markers(p)), (Shown::Ongoing, vec![]), "nor later");
     world.produce("a", (a, 1), p);
@@ -319,12 +325,7 @@ fn an_operator_who_was_refused_for_want_of_room_has_changed_nothing() {
 
 #[test]
 fn a_transaction_still_times_out_after_an_operator_was_refused() {
-    let (mut world, p, _, a) = ready(How::default());
-    world.add("a", a, &[p]);
-    world.produce("a", (a, 0), p);
-    world.fake().set(Mood::Full);
-    assert_eq!(world.operator_abort("a"), Err(Refusal::NotCoordinator));
-    world.fake().set(Mood::Well);
+    let (mut world, p, _) = refused_for_want_of_room();
     let timeout_ms = world.described("a").timeout_ms;
     world.run_for(i64::from(timeout_ms) + 1_000);
     assert_eq!(world.described("a").state, Shown::CompleteAbort);

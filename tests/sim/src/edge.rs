@@ -255,7 +255,7 @@ impl Edge {
                     if let Request::Stage { claim, .. } = &mut exchange.request {
                         *claim = nobody();
                     }
-                    let later = self.clock_ms + i64::try_from(exchange.number % 16).unwrap_or(0) * 200;
+                    let later = self.clock_ms + i64::try_from(exchange.number % 16).unwrap_or(0) * 600;
                     self.to_broker.insert((later, exchange.number), exchange);
                     return None;
                 }
