@@ -28,7 +28,7 @@ import org.apache.kafka.common.utils.AppInfoParser;
 
 /** Records are copied by transactions while the copiers are killed and started again; each has to arrive once. */
 public final class Main {
-    private static final int RECORDS = 3000;
+    private static final int RECORDS = 20000;
     private static final int PARTITIONS = 2;
     private static final int KILLS = 5;
 
