@@ -237,6 +237,9 @@ impl LedgerOwner {
         for effect in effects {
             self.carry_out(effect, now, &mut changes, &mut turn);
         }
+        if self.settled {
+            self.refuse_parked(&mut turn);
+        }
         self.begun.clear();
         self.send_markers(now, &mut turn);
         self.ledger.commit();
@@ -361,7 +364,9 @@ impl LedgerOwner {
     }
 
     fn store_one_by_one(&mut self, steps: &[Step], now: Now) -> Result<Vec<Effects>, StoreError> {
-        let mut all = Vec::with_capacity(steps.len());
+        // What a refused decision gives up leaves before anything that another step begins anew: a permission that is opened
+        // behind the seal of the next gathering would admit what its end does not know of.
+        let (mut undone, mut all) = (Vec::new(), Vec::with_capacity(steps.len()));
         let why = self.full.take();
         for step in steps {
             let effects = self.run(step, now);
@@ -374,12 +379,15 @@ impl LedgerOwner {
                 Err(StoreError::Full(_)) => {
                     self.ledger.discard();
                     self.full.clone_from(&why);
-                    all.push(self.refuse(step, now));
+                    let refused = self.refuse(step, now);
+                    let first = matches!(step, Step::Decide(_));
+                    if first { &mut undone } else { &mut all }.push(refused);
                 }
                 Err(error @ (StoreError::Broken(_) | StoreError::Damaged(_))) => return Err(error),
             }
         }
-        Ok(all)
+        undone.append(&mut all);
+        Ok(undone)
     }
 
     /// A step that found no room: the client is told to ask again; what nobody asked for is tried again later.

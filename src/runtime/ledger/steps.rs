@@ -166,8 +166,8 @@ impl LedgerOwner {
                 }
                 self.first_unflushed.extend(granted.first_ever.iter().copied());
                 // The row that says that a partition holds transactions must be on disk before its log can, whoever's
-                // add it came with: a start would not look for an open one there. An add that was repeated is answered
-                // behind the permissions that the first one gave, not before.
+                // add it came with: a start would not look for an open one there. An add that is repeated is answered
+                // behind the permissions that are on their way from the first.
                 let waits = addition.parts().any(|part| self.first_unflushed.contains(part));
                 let leaves = if waits { &mut effects.held } else { &mut effects.at_once };
                 leaves.extend(granted.parts.into_iter().map(|part| grant(id, producer, granted.number, part)));

@@ -92,12 +92,18 @@ impl LedgerOwner {
 
     /// The process stops: whoever waits, or wants an end that is not decided, is told to look for the coordinator.
     pub(super) fn refuse_waiting(&mut self, turn: &mut Turn) {
-        let waiting = std::mem::take(&mut self.waiting).into_values().flatten().map(|waiting| waiting.to);
+        self.refuse_parked(turn);
         let wanting = self.endings.values_mut().flat_map(|ending| std::mem::take(&mut ending.wants));
-        let wanting: Vec<ReplyTo> = wanting.filter_map(|want| want.asked.map(|(to, _)| to)).collect();
-        for to in waiting.chain(wanting) {
+        for to in wanting.filter_map(|want| want.asked.map(|(to, _)| to)) {
             turn.held.push(Post::Answer(to, Answer::Refused(Refusal::NotCoordinator)));
         }
         self.endings.clear();
+    }
+
+    /// Who waits for a decision that is being carried out.
+    pub(super) fn refuse_parked(&mut self, turn: &mut Turn) {
+        for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
+            turn.held.push(Post::Answer(waiting.to, Answer::Refused(Refusal::NotCoordinator)));
+        }
     }
 }

@@ -426,13 +426,13 @@ impl World {
 }
 
 impl World {
-    /// Opens a partition that was not used since the start.
     /// The topic is set to this retention, and a sweep finds that something has expired.
     pub(crate) fn retain(&mut self, part: PartId, retention: Retention) {
         self.deliver(Post::Part(part, PartLetter::Keep(keeping(&self.how, Some(retention)))));
         self.deliver(Post::Part(part, PartLetter::Retain));
     }
 
+    /// Opens a partition that was not used since the start.
     pub(crate) fn load(&mut self, part: PartId) {
         self.deliver(Post::Part(part, PartLetter::Load));
         self.run_to_rest();

@@ -1,7 +1,9 @@
 //! The gather before a decision: seals, and what may come between them and the decision.
 
 use super::build::How;
+use super::invariants::nothing_hangs;
 use super::ordering::ready;
+use super::store::Mood;
 use crate::engine::{Outcome, Refusal};
 
 #[test]
@@ -205,4 +207,27 @@ fn a_transaction_of_offsets_alone_needs_no_seal_and_no_marker() {
         let seen = world.offset("g", q, true);
         assert_eq!(seen != crate::engine::ledger::offsets::Seen::Absent, outcome == Outcome::Commit);
     }
+}
+
+#[test]
+fn a_permission_that_is_given_back_is_not_opened_behind_the_next_seal() {
+    use crate::runtime::post::PartLetter;
+    let (mut world, p, _, a) = ready(How::default());
+    world.add("a", a, &[p]);
+    world.fake().set(Mood::Full);
+    world.ask_end("a", a, Outcome::Commit);
+    world.turn_ledger();
+    // It asks again while the seal is on its way back: both are judged in one turn, and there is room for neither.
+    world.ask_end("a", a, Outcome::Commit);
+    world.turn_part(p);
+    world.turn_ledger();
+    let mail = &world.parts[&p].mail;
+    let at = |wanted: fn(&PartLetter) -> bool| mail.iter().position(wanted);
+    let opened = at(|letter| matches!(letter, PartLetter::Unseal { .. })).expect("given back");
+    let sealed = at(|letter| matches!(letter, PartLetter::Seal { .. })).expect("asked for again");
+    assert!(opened < sealed, "{mail:?}");
+    world.fake().set(Mood::Well);
+    world.run_to_rest();
+    assert_eq!(world.end("a", a, Outcome::Commit), Ok(()));
+    nothing_hangs(&world);
 }

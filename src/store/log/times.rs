@@ -43,8 +43,9 @@ impl LogReader {
     ) -> Result<Option<TimestampOffset>, StoreError> {
         let segments = self.shared.segments();
         for (at, segment) in segments.iter().enumerate() {
-            let ended = segments.get(at.saturating_add(1)).is_some_and(|next| next.base <= within.start);
-            if ended || segment.largest()?.is_none_or(|(timestamp, _)| timestamp < wanted) {
+            if is_below(&segments, at, within.start)
+                || segment.largest()?.is_none_or(|(timestamp, _)| timestamp < wanted)
+            {
                 continue;
             }
             if segment.base >= within.end {
@@ -64,7 +65,12 @@ impl LogReader {
     /// `Damaged`: a place on the way cannot be read.
     pub fn max_timestamp(&self, within: Range<Offset>) -> Result<Option<TimestampOffset>, StoreError> {
         let mut largest: Option<i64> = None;
-        for segment in self.shared.segments().iter() {
+        let segments = self.shared.segments();
+        for (at, segment) in segments.iter().enumerate() {
+            // One below the log start may have no files any more.
+            if is_below(&segments, at, within.start) {
+                continue;
+            }
             largest = largest.max(segment.largest()?.map(|(timestamp, _)| timestamp));
         }
         match largest {
@@ -84,6 +90,11 @@ impl LogReader {
             ReadOutcome::WouldBlock | ReadOutcome::Gone => None,
         })
     }
+}
+
+/// Whether all of a segment lies below an offset.
+fn is_below(segments: &[Arc<Segment>], at: usize, offset: Offset) -> bool {
+    segments.get(at.saturating_add(1)).is_some_and(|next| next.base <= offset)
 }
 
 fn search(segment: &Arc<Segment>, wanted: i64, within: &Range<Offset>) -> Result<Option<TimestampOffset>, StoreError> {
