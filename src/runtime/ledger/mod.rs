@@ -228,12 +228,11 @@ impl LedgerOwner {
         let mut decided = BTreeSet::new();
         steps.retain(|step| !matches!(step, Step::Decide(id) if !decided.insert(id.clone())));
         let effects = self.store_steps(&steps, now)?;
+        let mut changes = changes(&effects);
         // Files are made and removed by what these say; a row that a power cut took back would leave files that nobody knows.
-        let of_files = |effect: &Effects| effect.then.iter().any(|then| matches!(then, Then::Catalog(_)));
-        if steps.iter().any(|step| matches!(step, Step::MoveLogStart(_))) || effects.iter().any(of_files) {
+        if changes.is_some() || steps.iter().any(|step| matches!(step, Step::MoveLogStart(_))) {
             turn.needs = Needs::Disk;
         }
-        let mut changes = changes(&effects);
         for effect in effects {
             self.carry_out(effect, now, &mut changes, &mut turn);
         }
